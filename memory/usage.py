@@ -1,0 +1,58 @@
+"""Counting model calls and tokens by purpose, wherever in the call tree they happen."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from langchain_core.messages import AIMessage
+
+from sharpwave.memory.records import Usage
+
+
+class Meter:
+    """Sums usage by purpose."""
+
+    def __init__(self) -> None:
+        self._by: dict[str, dict[str, int]] = {}
+
+    def add(self, purpose: str, calls: int, prompt_tokens: int, completion_tokens: int) -> None:
+        """Add `calls` model calls with these token counts under `purpose`."""
+        row = self._by.setdefault(purpose, {"llm_calls": 0, "prompt_tokens": 0, "completion_tokens": 0})
+        row["llm_calls"] += calls
+        row["prompt_tokens"] += prompt_tokens
+        row["completion_tokens"] += completion_tokens
+
+    @property
+    def usage(self) -> Usage:
+        """Everything counted so far."""
+        total = {key: sum(row[key] for row in self._by.values()) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
+        return Usage(**total, by_purpose={purpose: dict(row) for purpose, row in self._by.items()})
+
+
+_meter: ContextVar[Meter | None] = ContextVar("sharpwave_meter", default=None)
+
+
+@contextmanager
+def metering() -> Iterator[Meter]:
+    """Collect what `record_call` reports inside the block."""
+    meter = Meter()
+    token = _meter.set(meter)
+    try:
+        yield meter
+    finally:
+        _meter.reset(token)
+
+
+def record_call(purpose: str, answer: AIMessage, prompt_chars: int = 0) -> None:
+    """Report one model call to the meter in force, if there is one.
+
+    Token counts come from the answer's `usage_metadata`; a server that sends none is estimated at four characters a token.
+    """
+    meter = _meter.get()
+    if meter is None:
+        return
+    counts = answer.usage_metadata
+    if counts:
+        meter.add(purpose, 1, counts["input_tokens"], counts["output_tokens"])
+    else:
+        meter.add(purpose, 1, prompt_chars // 4, len(str(answer.content)) // 4)
