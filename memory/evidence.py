@@ -88,6 +88,20 @@ _RELATIVE = re.compile(
     rf"|fall|winter|{_DAYS}|{_MONTHS})|in\s+\w+\s+(?:days?|weeks?|months?|years?))\b",
     re.IGNORECASE,
 )
+_OTHER = re.compile(
+    r"(?:my|our)\s+(?:\w+\s+)?((?:step|grand)?-?(?:mother|mum|mom|father|dad|parents?|sister|brother|son|daughter|child|kids?)"
+    r"|wife|husband|spouse|partner|girlfriend|boyfriend|fianc[ée]e?|aunt|uncle|cousin|niece|nephew|friends?|flatmate|roommate"
+    r"|neighbou?r|colleague|co-?worker|boss|manager|client|guest|teacher|doctor|dog|cat|pet)\b"
+    r"(?:,?\s+(?-i:([A-Z]\w+)))?(?!\s+and\s+i\b)",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"(?:\b(?:not|never|cannot)|n't)\s+(?:(?:a|an|the|any|at all|really|very|actually|even)\s+)*([\w-]+)", re.IGNORECASE
+)
+_NEGATIVE = re.compile(
+    r"\b(?:not?|never|cannot|without|former(?:ly)?|avoid(?:s|ed)?|stopped|quit|dislikes?|hates?)\b|n't\b|\bno longer\b",
+    re.IGNORECASE,
+)
 _SAME = str.maketrans({"’": "'", "‘": "'", "‛": "'", "`": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"'})
 _EDGES = " \t\r\n.,;:!?…。！？\"'"
 
@@ -168,12 +182,13 @@ def find_quote(statement: str, user_text: str, quote: str | None = None) -> str 
     Every number and every name of the statement must occur in `user_text`. Then `quote` counts if it occurs there in an
     assertion (spacing, case, quotation marks, Unicode form and end punctuation aside) that shares a content word with
     the statement or speaks in the first person. Otherwise the assertion that shares the most content words counts, if
-    the assertions together hold at least half of them. Questions and requests support nothing.
+    the assertions together hold at least half of them. Questions and requests support nothing, and what is said of
+    another person or a pet supports only statements that name them.
     """
     stems = content_stems(statement)
     if not stems or not _grounded(statement, user_text):
         return None
-    stated = assertions(user_text)
+    stated = [a for a in assertions(user_text) if not _of_another(a, stems)]
     span = _locate(quote, user_text) if quote else None
     if span and any(_same_place(span, a) and (stems & content_stems(a) or _FIRST_PERSON.search(a)) for a in stated):
         return span
@@ -182,6 +197,20 @@ def find_quote(statement: str, user_text: str, quote: str | None = None) -> str 
         return None
     best = max(shared, key=lambda a: len(shared[a]), default=None)
     return best if best and shared[best] else None
+
+
+def denies(quote: str, statement: str) -> bool:
+    """Whether `quote` says the opposite: it negates a content word that `statement` asserts ("I'm not allergic …")."""
+    if _NEGATIVE.search(statement.translate(_SAME)):
+        return False
+    denied = content_stems(" ".join(_DENIAL.findall(quote.translate(_SAME))))
+    return bool(denied & content_stems(statement))
+
+
+def _of_another(assertion: str, stems: set[str]) -> bool:
+    """Whether the subject of `assertion` is someone else ("My sister Oona …") whom the stems do not mention."""
+    subject = _OTHER.match(assertion)
+    return subject is not None and not stems & content_stems(" ".join(filter(None, subject.groups())))
 
 
 def _grounded(statement: str, user_text: str) -> bool:

@@ -1,0 +1,280 @@
+"""Applying decisions: what each one does to the rows, and the event that says so.
+
+Nothing is destroyed here. UPDATE closes the old version's interval and opens a new one under the same id; DELETE leaves a
+tombstone with a reason; both keep the rows before and after in the event, which is what undo goes back to.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection
+
+from sharpwave.memory import ledger, semantic
+from sharpwave.memory.errors import InputError, NotFoundError
+from sharpwave.memory.records import Candidate, Decision, Memory, Record, Source, Turn
+
+Embed = Callable[[str], np.ndarray]
+"""Returns the vector of a text; called inside a transaction, so it must have it at hand."""
+
+CONFIRMATION = 0.1
+"""How much a confirmation adds to confidence, up to 1."""
+
+
+class Applied(Record):
+    """One thing that was done to memory."""
+
+    op: str
+    memory_id: str | None
+    version: int | None
+    text: str
+    reason: str
+    policy: str
+    quote: str | None = None
+    before: str | None = None
+    """The text that was replaced or retracted."""
+    event: int
+
+
+def apply(
+    connection: Connection,
+    owner: int,
+    turn: Turn,
+    decisions: Sequence[Decision],
+    embed: Embed,
+    at: datetime,
+    shown: Sequence[Sequence[str]] = (),
+) -> list[Applied]:
+    """Carry out decisions on one owner's memories, in order, and return what was done.
+
+    Args:
+        connection: inside the write transaction that keeps all of it or nothing.
+        owner: the owner's number.
+        turn: where the decisions come from.
+        decisions: what to do; the guard has passed them.
+        embed: gives the vector of each new text.
+        at: when this is written.
+        shown: for each decision the ids that the policy saw, for the log.
+    """
+    done = []
+    for number, decision in enumerate(decisions):
+        context = Context(connection, owner, turn, decision, embed, at, list(shown[number]) if number < len(shown) else [])
+        done.append(OPERATIONS[decision.op](context))
+    if any(item.op != "NOOP" for item in done):
+        ledger.raise_revision(connection, owner)
+    return done
+
+
+class Context:
+    """What carrying out one decision needs."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        owner: int,
+        turn: Turn,
+        decision: Decision,
+        embed: Embed,
+        at: datetime,
+        shown: list[str],
+    ) -> None:
+        self.connection, self.owner, self.turn = connection, owner, turn
+        self.decision, self.embed, self.at, self.shown = decision, embed, at, shown
+
+    def target(self) -> Memory:
+        """Return the live memory that the decision is about."""
+        memory = semantic.get(self.connection, self.owner, self.decision.target or "")
+        if memory is None or memory.status != "active":
+            raise NotFoundError(f"{self.decision.op} names a memory that is not there: {self.decision.target!r}.")
+        return memory
+
+    def put(self, memory: Memory) -> Memory:
+        """Write a version, with its vector."""
+        semantic.put(self.connection, self.owner, memory, self.embed(memory.text))
+        return memory
+
+    def log(self, memory: Memory | None, before: Memory | None) -> Applied:
+        """Append the event and return what was done."""
+        decision = self.decision
+        detail: dict[str, Any] = {
+            "quote": decision.candidate.quote,
+            "said": decision.model_dump(mode="json", exclude={"reason", "policy", "guarded"}),
+            "guarded": decision.guarded,
+            "shown": self.shown,
+        }
+        seq = ledger.append_event(
+            self.connection,
+            self.owner,
+            decision.op,
+            at=self.at,
+            policy=decision.policy,
+            reason=decision.reason,
+            memory=memory,
+            before=before,
+            turn=self.turn,
+            detail=detail,
+        )
+        subject = memory or before
+        return Applied(
+            op=decision.op,
+            memory_id=subject.id if subject else None,
+            version=subject.version if subject else None,
+            text=subject.text if subject else decision.candidate.text,
+            reason=decision.reason if decision.guarded is None else f"{decision.reason} (guard: {decision.guarded})",
+            policy=decision.policy,
+            quote=decision.candidate.quote,
+            before=before.text if before and decision.op in ("UPDATE", "DELETE") else None,
+            event=seq,
+        )
+
+
+def _add(context: Context) -> Applied:
+    memory = context.put(new_memory(context.turn, context.decision, context.at))
+    return context.log(memory, None)
+
+
+def _update(context: Context) -> Applied:
+    old, candidate = context.target(), context.decision.candidate
+    fresh = new_memory(context.turn, context.decision, context.at)
+    contradicts = old.attribute is not None and (old.subject, old.attribute) == (candidate.subject, candidate.attribute)
+    since = fresh.valid_from if fresh.valid_from > old.valid_from else max(context.turn.said_at, old.valid_from)
+    memory = fresh.model_copy(
+        update={
+            "id": old.id,
+            "version": old.version + 1,
+            "valid_from": since,
+            "attribute": candidate.attribute or old.attribute,
+            "value": candidate.value or old.value,
+            "importance": max(old.importance, fresh.importance),
+            "contradictions": old.contradictions + contradicts,
+            "last_contradicted_at": context.turn.said_at if contradicts else old.last_contradicted_at,
+            "pinned": old.pinned,
+            "tags": old.tags,
+            "derived_from": old.derived_from,
+        }
+    )
+    close(context.connection, context.owner, old, since)
+    return context.log(context.put(memory), old)
+
+
+def _delete(context: Context) -> Applied:
+    old = context.target()
+    gone = retracted(context.connection, context.owner, old, max(context.turn.said_at, old.valid_from))
+    return context.log(gone, old)
+
+
+def _noop(context: Context) -> Applied:
+    if context.decision.target is None:
+        return context.log(None, None)
+    old = context.target()
+    confirmed = old.model_copy(
+        update={
+            "confidence": min(1.0, round(old.confidence + CONFIRMATION, 6)),
+            "last_confirmed_at": max(context.turn.said_at, old.last_confirmed_at or context.turn.said_at),
+        }
+    )
+    semantic.rewrite(context.connection, context.owner, confirmed)
+    return context.log(confirmed, old)
+
+
+OPERATIONS: dict[str, Callable[[Context], Applied]] = {"ADD": _add, "UPDATE": _update, "DELETE": _delete, "NOOP": _noop}
+
+
+def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
+    """Return the memory that an ADD or UPDATE writes."""
+    candidate = decision.candidate
+    attribute = candidate.attribute
+    if candidate.history and attribute and not attribute.startswith("former:"):
+        # A statement about the past is kept, and never stands in the slot of the present.
+        attribute = f"former:{attribute}"
+    return Memory(
+        owner=turn.owner,
+        kind=candidate.kind,
+        text=decision.text or candidate.text,
+        subject=candidate.subject,
+        attribute=attribute,
+        value=candidate.value,
+        importance=candidate.importance,
+        confidence=candidate.confidence,
+        strength=candidate.importance,
+        source=_source(turn, candidate),
+        event_time=candidate.event_time,
+        recorded_at=at,
+        valid_from=valid_from(turn, candidate),
+        last_confirmed_at=turn.said_at,
+        status="quarantined" if (decision.guarded or "").startswith("quarantined") else "active",
+    )
+
+
+def _source(turn: Turn, candidate: Candidate) -> Source:
+    return Source(kind=candidate.source_kind, thread=turn.thread, message_id=candidate.message_id, quote=candidate.quote)
+
+
+def valid_from(turn: Turn, candidate: Candidate) -> datetime:
+    """Return since when a statement holds: since the past time it names, else since it was said."""
+    if candidate.event_time is not None and candidate.kind != "event" and candidate.event_time.start < turn.said_at:
+        return candidate.event_time.start
+    return turn.said_at
+
+
+def close(connection: Connection, owner: int, memory: Memory, until: datetime) -> None:
+    """End the interval of a version that another one takes the place of."""
+    semantic.rewrite(connection, owner, memory.model_copy(update={"valid_to": until, "status": "superseded"}))
+
+
+def retracted(connection: Connection, owner: int, memory: Memory, until: datetime) -> Memory:
+    """Leave a tombstone: the version stays, and says that it no longer holds."""
+    gone = memory.model_copy(update={"valid_to": until, "status": "retracted"})
+    semantic.rewrite(connection, owner, gone)
+    return gone
+
+
+def reopen(connection: Connection, owner: int, memory: Memory, like: Memory, embed: Embed, at: datetime) -> Memory:
+    """Write a new version of `memory` that says again what `like`, an earlier one, said."""
+    if memory.status == "active":
+        close(connection, owner, memory, max(at, memory.valid_from))
+    restored = like.model_copy(
+        update={"version": memory.version + 1, "status": "active", "valid_to": None, "recorded_at": at, "superseded_by": None}
+    )
+    semantic.put(connection, owner, restored, embed(restored.text))
+    return restored
+
+
+def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, at: datetime) -> Applied:
+    """Take back one event by a new one.
+
+    Raises:
+        InputError: the event changed no memory, or a later one about the same memory has to be undone first.
+    """
+    if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "UNDO"):
+        raise InputError(f"Event {event.seq} ({event.op}) changed no memory, so there is nothing to undo.")
+    if ledger.last_event(connection, owner, event.memory_id) != event.seq:
+        raise InputError(f"Event {event.seq} is not the latest about memory {event.memory_id}; undo the later ones first.")
+    current = semantic.get(connection, owner, event.memory_id)
+    if current is None:
+        raise NotFoundError(f"Memory {event.memory_id} of event {event.seq} is no longer there.")
+    before = event.detail["before"]
+    if before is None:
+        result = retracted(connection, owner, current, max(at, current.valid_from))
+    elif Memory(**before).text == current.text and before["status"] == current.status and before["version"] == current.version:
+        result = Memory(**before)
+        semantic.rewrite(connection, owner, result)
+    else:
+        result = reopen(connection, owner, current, Memory(**before), embed, at)
+    ledger.raise_revision(connection, owner)
+    reason = f"undo of event {event.seq} ({event.op}: {event.reason})"
+    seq = ledger.append_event(
+        connection,
+        owner,
+        "UNDO",
+        at=at,
+        policy="user",
+        reason=reason,
+        memory=result,
+        before=current,
+        detail={"undoes": event.seq},
+    )
+    return Applied(
+        op="UNDO", memory_id=result.id, version=result.version, text=result.text, reason=reason, policy="user", before=current.text, event=seq
+    )

@@ -1,0 +1,181 @@
+"""The episodic store: every message kept verbatim, in the order of its thread.
+
+Utterances are the evidence that memories point to. Each is indexed twice by keyword: with its date, and with its date and
+its neighbours in the thread.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, RowMapping, bindparam, func, select
+
+from sharpwave.memory import keywords
+from sharpwave.memory.errors import OwnershipError
+from sharpwave.memory.ledger import add_statistics, from_timestamp
+from sharpwave.memory.records import Utterance
+from sharpwave.memory.schema import owners, utterances
+from sharpwave.memory.semantic import written_date
+
+VIEW, WINDOW = "utterance_terms", "window_terms"
+
+
+def spoken(speaker: str, text: str) -> str:
+    """Return the text that is embedded and searched: with the speaker's name where there is one."""
+    return text if speaker in ("user", "assistant", "tool", "system") else f"{speaker}: {text}"
+
+
+def next_position(connection: Connection, owner: int, thread: str) -> int:
+    """Return the place of the next message in a thread, from 0."""
+    key = (utterances.c.owner == owner, utterances.c.thread == thread)
+    last = connection.execute(select(func.max(utterances.c.position)).where(*key)).scalar()
+    return 0 if last is None else int(last) + 1
+
+
+def known_messages(connection: Connection, owner: int, thread: str, ids: Sequence[str]) -> set[str]:
+    """Return which of these message ids the thread holds already."""
+    key = (utterances.c.owner == owner, utterances.c.thread == thread, utterances.c.message_id.in_(ids))
+    return set(connection.execute(select(utterances.c.message_id).where(*key)).scalars())
+
+
+def put(connection: Connection, owner: int, batch: Sequence[tuple[Utterance, np.ndarray]]) -> None:
+    """Write new utterances of one owner with their vectors; the rows wait to be indexed."""
+    if not batch:
+        return
+    values, found = [], []
+    for utterance, vector in batch:
+        words = _terms(utterance.speaker, utterance.text)
+        dated = [*keywords.terms(written_date(utterance.said_at)), *words]
+        found.append(dated)
+        values.append(
+            {
+                "id": utterance.id,
+                "owner": owner,
+                "thread": utterance.thread,
+                "message_id": utterance.message_id,
+                "position": utterance.position,
+                "role": utterance.role,
+                "speaker": utterance.speaker,
+                "text": utterance.text,
+                "said_at": utterance.said_at.timestamp(),
+                "recorded_at": utterance.recorded_at.timestamp(),
+                "metadata": json.dumps(utterance.metadata, ensure_ascii=False),
+                "term_count": len(dated),
+                "window_term_count": 0,
+                "vector": vector.astype(np.float16).tobytes(),
+                "indexed": False,
+            }
+        )
+    first = int(connection.execute(select(func.max(utterances.c.row))).scalar() or 0) + 1
+    rows = range(first, first + len(values))
+    connection.execute(utterances.insert(), [{"row": row, **value} for row, value in zip(rows, values, strict=True)])
+    keywords.index(connection, VIEW, [(row, owner, terms) for row, terms in zip(rows, found, strict=True)])
+    add_statistics(connection, owner, VIEW, len(values), sum(len(terms) for terms in found))
+    for thread in dict.fromkeys(utterance.thread for utterance, _ in batch):
+        positions = [utterance.position for utterance, _ in batch if utterance.thread == thread]
+        _index_windows(connection, owner, thread, min(positions) - 1, max(positions) + 1)
+
+
+def _terms(speaker: str, text: str) -> list[str]:
+    return keywords.terms(spoken(speaker, text))
+
+
+def _index_windows(connection: Connection, owner: int, thread: str, first: int, last: int) -> None:
+    """Index positions `first` to `last` of a thread with their neighbours."""
+    statement = (
+        select(
+            utterances.c.row,
+            utterances.c.position,
+            utterances.c.speaker,
+            utterances.c.text,
+            utterances.c.said_at,
+            utterances.c.window_term_count,
+        )
+        .where(utterances.c.owner == owner, utterances.c.thread == thread)
+        .where(utterances.c.position.between(first - 1, last + 1))
+        .order_by(utterances.c.position)
+    )
+    around = connection.execute(statement).all()
+    words = {row.position: _terms(row.speaker, row.text) for row in around}
+    batch, lengths, added, grown = [], [], 0, 0
+    for row in around:
+        if not first <= row.position <= last:
+            continue
+        date = keywords.terms(written_date(from_timestamp(row.said_at)))
+        window = [*date, *(w for p in (-1, 0, 1) for w in words.get(row.position + p, ()))]
+        batch.append((row.row, owner, window))
+        lengths.append({"at": row.row, "length": len(window)})
+        added += row.window_term_count == 0
+        grown += len(window) - row.window_term_count
+    keywords.index(connection, WINDOW, batch)
+    update = utterances.update().where(utterances.c.row == bindparam("at")).values(window_term_count=bindparam("length"))
+    connection.execute(update, lengths)
+    add_statistics(connection, owner, WINDOW, added, grown)
+
+
+def read_row(row: RowMapping, owner: str, number: int) -> Utterance:
+    """Return the record in `row`; a row of somebody else raises `OwnershipError`."""
+    if row["owner"] != number:
+        raise OwnershipError("An utterance of another owner was about to be returned; the call was stopped.")
+    return Utterance(
+        **{k: row[k] for k in ("id", "thread", "message_id", "position", "role", "speaker", "text")},
+        owner=owner,
+        said_at=from_timestamp(row["said_at"]),
+        recorded_at=from_timestamp(row["recorded_at"]),
+        metadata=json.loads(row["metadata"]),
+    )
+
+
+def find(connection: Connection, number: int, owner: str, thread: str | None = None) -> list[Utterance]:
+    """Return the utterances of an owner, or of one thread, in the order they were said."""
+    statement = select(utterances).where(utterances.c.owner == number)
+    if thread is not None:
+        statement = statement.where(utterances.c.thread == thread)
+    statement = statement.order_by(utterances.c.said_at, utterances.c.thread, utterances.c.position)
+    return [read_row(row, owner, number) for row in connection.execute(statement).mappings()]
+
+
+def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
+    """Return the row numbers behind vector ids; unknown ones are left out."""
+    statement = select(utterances.c.row).where(utterances.c.owner == owner, utterances.c.id.in_(list(ids)))
+    return list(connection.execute(statement).scalars())
+
+
+def load(connection: Connection, owner: int, rows: Sequence[int]) -> list[RowMapping]:
+    """Return the rows with these numbers and their direct neighbours in the thread, by thread and position."""
+    places = select(utterances.c.thread, utterances.c.position).where(
+        utterances.c.owner == owner, utterances.c.row.in_(rows)
+    )
+    wanted = {(r.thread, r.position + step) for r in connection.execute(places) for step in (-1, 0, 1)}
+    found: list[RowMapping] = []
+    for thread in sorted({thread for thread, _ in wanted}):
+        positions = [position for name, position in wanted if name == thread]
+        statement = (
+            select(utterances)
+            .where(utterances.c.owner == owner, utterances.c.thread == thread, utterances.c.position.in_(positions))
+            .order_by(utterances.c.position)
+        )
+        found += connection.execute(statement).mappings().all()
+    return found
+
+
+def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:
+    """Return the rows that wait to be indexed: (row, owner, vector id, vector, metadata)."""
+    statement = (
+        select(utterances, owners.c.owner.label("name"))
+        .join(owners, owners.c.id == utterances.c.owner)
+        .where(utterances.c.indexed.is_(False))
+        .order_by(utterances.c.row)
+        .limit(limit)
+    )
+    return [
+        (
+            row["row"],
+            row["name"],
+            row["id"],
+            np.frombuffer(row["vector"], np.float16),
+            {"live": True, "at": row["said_at"]},
+        )
+        for row in connection.execute(statement).mappings()
+    ]

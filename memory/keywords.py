@@ -1,0 +1,133 @@
+"""The keyword index: SQLite FTS5 as an inverted file, scored by BM25 with the owner's own statistics.
+
+Every indexed token starts with the owner's number, so a query can only ever reach its owner's postings, and how often a
+word occurs with one owner cannot change another owner's scores. FTS5's own `bm25()` takes word statistics from the whole
+table; read as plain postings (`fts5vocab`, type *instance*) and scored here it finds more and costs less (LoCoMo,
+categories 1-4, both views alone: recall@10 .705 against .678).
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+import snowballstemmer
+from sqlalchemy import Connection, text
+
+K1, B = 0.9, 0.4
+"""BM25 saturation and length weight; short records want less of both than the usual 1.2 and 0.75."""
+
+TABLES = ("memory_terms", "utterance_terms", "window_terms")
+"""Memories; utterances with their date; utterances with their date and their neighbours in the thread."""
+
+STOP = frozenset(
+    """a about am an and any are as at be been being but by can could d did do does doing dont for from had has have having
+    he her hers him his how i id if ill im in into is isnt it its ive just ll m me my of on or our ours out s she should so
+    some such t than that thats the their theirs them then there these they this those to too us was wasnt we were what
+    whats when where which who whom whose why will with would you your youre yours""".split()
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[\u2190-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff\U0001f000-\U0001faff\u2640\u2642]*")
+# Scripts that are written without spaces: Thai to Myanmar, Khmer, kana, Han, Hangul.
+_UNSPACED = re.compile(r"[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
+_MARKS = re.compile(r"[\u0300-\u036f\u064b-\u0652\u0670\u0640]")
+_stemmer = snowballstemmer.stemmer("english")
+
+
+@lru_cache(maxsize=65536)
+def _stem(word: str) -> str:
+    return str(_stemmer.stemWord(word)) if word.isascii() else word
+
+
+def fold(value: str) -> str:
+    """Return `value` in the form that matching uses: full-width forms and accents folded, lower case."""
+    decomposed = unicodedata.normalize("NFKD", value)
+    return unicodedata.normalize("NFC", _MARKS.sub("", decomposed)).casefold()
+
+
+def terms(value: str) -> list[str]:
+    """Return the index terms of `value`, in order: stems without stop words, emoji as they are, unspaced scripts as bigrams."""
+    found: list[str] = []
+    for word in _WORD.findall(fold(value)):
+        at = 0
+        for run in _UNSPACED.finditer(word):
+            found += _spaced(word[at : run.start()])
+            found += _bigrams(run.group())
+            at = run.end()
+        found += _spaced(word[at:])
+    return found
+
+
+def _spaced(word: str) -> list[str]:
+    word = re.sub(r"['’]s$", "", word)
+    word = re.sub(r"['’]", "", word)
+    return [] if not word or word in STOP else [_stem(word)]
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run] if len(run) == 1 else [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+def _token(owner: int, term: str) -> str:
+    # Hex keeps FTS5's tokenizer from splitting what is one term here.
+    return f"{owner}o{term}" if term.isascii() and term.isalnum() else f"{owner}u{term.encode().hex()}"
+
+
+def create_tables(connection: Connection) -> None:
+    """Create the index tables."""
+    for table in TABLES:
+        connection.exec_driver_sql(f"CREATE VIRTUAL TABLE {table} USING fts5(body, tokenize='ascii', detail=column)")
+        connection.exec_driver_sql(f"CREATE VIRTUAL TABLE {table}_postings USING fts5vocab({table}, 'instance')")
+
+
+def index(connection: Connection, table: str, rows: Iterable[tuple[int, int, Sequence[str]]]) -> None:
+    """Put rows of (row number, owner number, terms) into `table`, replacing what the row numbers held."""
+    batch = [{"row": row, "body": " ".join(_token(owner, term) for term in set(found))} for row, owner, found in rows]
+    if batch:
+        connection.execute(text(f"DELETE FROM {table} WHERE rowid = :row"), [{"row": item["row"]} for item in batch])
+        connection.execute(text(f"INSERT INTO {table}(rowid, body) VALUES (:row, :body)"), batch)
+
+
+def remove(connection: Connection, table: str, rows: Sequence[int]) -> None:
+    """Take rows out of `table`."""
+    if rows:
+        connection.execute(text(f"DELETE FROM {table} WHERE rowid = :row"), [{"row": row} for row in rows])
+
+
+def postings(connection: Connection, table: str, owner: int, query: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return, for each distinct term of `query` that the owner's records hold, their row numbers (int64, ascending)."""
+    statement = f"SELECT doc FROM {table}_postings WHERE term = ?"
+    found = {}
+    for term in dict.fromkeys(query):
+        rows = connection.exec_driver_sql(statement, (_token(owner, term),)).fetchall()
+        if rows:
+            found[term] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
+    return found
+
+
+def idf(total: int, holding: int) -> float:
+    """Return the weight of a term that `holding` of `total` records hold (Robertson and Zaragoza 2009, as Lucene has it; > 0)."""
+    return float(np.log1p((total - holding + 0.5) / (holding + 0.5)))
+
+
+def bm25(found: dict[str, np.ndarray], rows: np.ndarray, lengths: np.ndarray, total: int, mean_length: float) -> np.ndarray:
+    """Score `rows` against the terms in `found`.
+
+    A term counts once a record: records are short, and counting repeats changed nothing that could be measured.
+
+    Args:
+        found: postings by term.
+        rows: row numbers to score (int64, ascending), shape (n,).
+        lengths: their lengths in terms, shape (n,).
+        total: how many records the owner has.
+        mean_length: mean length of the owner's records, in terms.
+
+    Returns:
+        Scores, shape (n,), float32, 0 where no term is held; higher is better.
+    """
+    scores = np.zeros(len(rows), np.float32)
+    saturation = (K1 + 1) / (1 + K1 * (1 - B + B * lengths / max(mean_length, 1e-9)))
+    for holding in found.values():
+        hit = np.isin(rows, holding, assume_unique=True)
+        scores[hit] += idf(total, len(holding)) * saturation[hit]
+    return scores

@@ -1,0 +1,293 @@
+"""The ledger: one SQL database that is the truth about what is remembered and how it came to be.
+
+It holds the append-only decision log (`events`), the rows of the semantic and episodic stores with their vectors and
+keywords, and the queue of turns. Everything here runs on a connection inside one transaction; `read()` and `write()`
+make them.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from sharpwave.memory import schema
+from sharpwave.memory.errors import InputError, StoreError
+from sharpwave.memory.records import Memory, Record, Turn
+from sharpwave.memory.schema import events, meta, owners, term_statistics, turns, uses
+
+
+class Event(Record):
+    """One line of the decision log."""
+
+    seq: int
+    at: datetime
+    op: str
+    memory_id: str | None
+    version: int | None
+    thread: str | None
+    message_id: str | None
+    policy: str
+    reason: str
+    detail: dict[str, Any]
+    """`before` and `after` (records), `quote`, and where a policy decided: `shown`, `said`, `guarded`."""
+
+
+def timestamp(value: datetime | None) -> float | None:
+    """Return seconds since 1970 UTC, as times are kept in SQL."""
+    return None if value is None else value.timestamp()
+
+
+def from_timestamp(value: float) -> datetime:
+    """Return the UTC time that `timestamp` made a number of."""
+    return datetime.fromtimestamp(value, UTC)
+
+
+class Ledger:
+    """The database in one folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._engine = schema.connect(path)
+        schema.migrate(self._engine)
+        os.chmod(path, 0o600)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One consistent view of the ledger."""
+        with self._transaction(writes=False) as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction: all of it is kept, or none."""
+        with self._transaction(writes=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        try:
+            with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
+                yield connection
+        except OperationalError as error:
+            raise StoreError(_explain(self.path, error)) from error
+        except DatabaseError as error:
+            raise StoreError(f"The ledger {self.path} is damaged or refused a write: {error.orig}.") from error
+
+
+def _explain(path: Path, error: OperationalError) -> str:
+    cause = str(error.orig)
+    if "locked" in cause:
+        return f"The ledger {path} is locked by another process for more than 30 s. Try again, or close the other one."
+    if "readonly" in cause or "read-only" in cause:
+        return f"The ledger {path} is read-only. Check the permissions of the folder, or use another with --home."
+    if "full" in cause:
+        return f"The disk with {path} is full; nothing of this write was kept. Free some space and try again."
+    return f"The ledger {path} failed: {cause}."
+
+
+def check_owner(owner: object) -> str:
+    """Return `owner` when it names somebody; there is no shared space to fall back on.
+
+    Raises:
+        InputError: it is missing, blank, or no text.
+    """
+    if not isinstance(owner, str) or not owner.strip():
+        raise InputError(f"A user id must be text that is not blank; got {owner!r}.")
+    if "\x00" in owner:
+        raise InputError("A user id must not hold a NUL character.")
+    return owner
+
+
+def owner_number(connection: Connection, owner: str) -> int | None:
+    """Return the number that stands for `owner` in the rows, or None for somebody unknown."""
+    return connection.execute(select(owners.c.id).where(owners.c.owner == owner)).scalar()
+
+
+def enlist_owner(connection: Connection, owner: str) -> int:
+    """Return the number of `owner`, giving one to somebody new."""
+    number = owner_number(connection, owner)
+    if number is None:
+        number = connection.execute(owners.insert().values(owner=owner, revision=0)).inserted_primary_key[0]
+    return int(number)
+
+
+def all_owners(connection: Connection) -> list[str]:
+    """Return everybody that has ever been written for, by name."""
+    return list(connection.execute(select(owners.c.owner).order_by(owners.c.owner)).scalars())
+
+
+def revision(connection: Connection, owner: int) -> int:
+    """Return how often what this owner remembers has changed."""
+    return int(connection.execute(select(owners.c.revision).where(owners.c.id == owner)).scalar_one())
+
+
+def raise_revision(connection: Connection, owner: int) -> None:
+    """Count a change of what this owner remembers."""
+    connection.execute(owners.update().where(owners.c.id == owner).values(revision=owners.c.revision + 1))
+
+
+def get_meta(connection: Connection, key: str) -> str | None:
+    """Return a value kept about the ledger itself."""
+    return connection.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def set_meta(connection: Connection, key: str, value: str) -> None:
+    """Keep a value about the ledger itself."""
+    statement = insert(meta).values(key=key, value=value)
+    connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
+
+
+def generation(connection: Connection) -> int:
+    """Return the index generation: how often any process has written vectors."""
+    return int(get_meta(connection, "index_generation") or 0)
+
+
+def raise_generation(connection: Connection) -> int:
+    """Announce a write to the vectors; returns the new generation."""
+    new = generation(connection) + 1
+    set_meta(connection, "index_generation", str(new))
+    return new
+
+
+def append_event(
+    connection: Connection,
+    owner: int,
+    op: str,
+    *,
+    at: datetime,
+    policy: str,
+    reason: str,
+    memory: Memory | None = None,
+    before: Memory | None = None,
+    turn: Turn | None = None,
+    detail: dict[str, Any] | None = None,
+) -> int:
+    """Append one event and return its number. `memory` is the row after, `before` the row before."""
+    subject = memory or before
+    record = {
+        "before": before.model_dump(mode="json") if before else None,
+        "after": memory.model_dump(mode="json") if memory else None,
+        **(detail or {}),
+    }
+    result = connection.execute(
+        events.insert().values(
+            at=at.timestamp(),
+            owner=owner,
+            op=op,
+            memory_id=subject.id if subject else None,
+            version=subject.version if subject else None,
+            thread=turn.thread if turn else None,
+            message_id=turn.message_id if turn else None,
+            policy=policy,
+            reason=reason,
+            detail=json.dumps(record, ensure_ascii=False),
+        )
+    )
+    return int(result.inserted_primary_key[0])
+
+
+def read_events(
+    connection: Connection,
+    owner: int,
+    *,
+    memory_id: str | None = None,
+    turn: tuple[str, str] | None = None,
+    last: int | None = None,
+) -> list[Event]:
+    """Return events of one owner in order; `last` keeps the newest, `turn` is (thread, message id)."""
+    statement = select(events).where(events.c.owner == owner).order_by(events.c.seq.desc())
+    if memory_id is not None:
+        statement = statement.where(events.c.memory_id == memory_id)
+    if turn is not None:
+        statement = statement.where(events.c.thread == turn[0], events.c.message_id == turn[1])
+    rows = connection.execute(statement.limit(last) if last is not None else statement).mappings().all()
+    return [
+        Event(
+            **{k: row[k] for k in ("seq", "op", "memory_id", "version", "thread", "message_id", "policy", "reason")},
+            at=from_timestamp(row["at"]),
+            detail=json.loads(row["detail"]),
+        )
+        for row in reversed(rows)
+    ]
+
+
+def turn_state(connection: Connection, owner: int, thread: str, message_id: str) -> str | None:
+    """Return `pending` or `done` for a turn that was queued, None for one that never was."""
+    key = (turns.c.owner == owner, turns.c.thread == thread, turns.c.message_id == message_id)
+    return connection.execute(select(turns.c.state).where(*key)).scalar()
+
+
+def queue_turn(connection: Connection, owner: int, turn: Turn, at: datetime, state: str = "pending") -> bool:
+    """Put a turn into the queue; returns False when it is there already (idempotent by owner, thread, message id)."""
+    statement = insert(turns).values(
+        owner=owner,
+        thread=turn.thread,
+        message_id=turn.message_id,
+        state=state,
+        turn=turn.model_dump_json(),
+        queued_at=at.timestamp(),
+        attempts=0,
+    )
+    return connection.execute(statement.on_conflict_do_nothing()).rowcount == 1
+
+
+def finish_turn(connection: Connection, owner: int, turn: Turn) -> None:
+    """Mark a queued turn as written; its text stays with the utterances, so the queue lets go of it."""
+    key = (turns.c.owner == owner, turns.c.thread == turn.thread, turns.c.message_id == turn.message_id)
+    connection.execute(turns.update().where(*key).values(state="done", turn="", error=None))
+
+
+def fail_turn(connection: Connection, owner: int, turn: Turn, error: str) -> None:
+    """Keep a turn in the queue and note why it could not be written."""
+    key = (turns.c.owner == owner, turns.c.thread == turn.thread, turns.c.message_id == turn.message_id)
+    connection.execute(turns.update().where(*key).values(attempts=turns.c.attempts + 1, error=error))
+
+
+def pending_turns(connection: Connection, owner: int | None = None) -> list[tuple[Turn, int, str | None]]:
+    """Return queued turns in order, each with its attempts and last error; of everybody when `owner` is None."""
+    statement = select(turns).where(turns.c.state != "done").order_by(turns.c.queued_at, turns.c.message_id)
+    if owner is not None:
+        statement = statement.where(turns.c.owner == owner)
+    return [(Turn.model_validate_json(r["turn"]), r["attempts"], r["error"]) for r in connection.execute(statement).mappings()]
+
+
+def count_use(connection: Connection, owner: int, ids: list[str], at: datetime, column: str) -> None:
+    """Count that memories were `recalled` or `cited`."""
+    other = "cited" if column == "recalled" else "recalled"
+    for memory_id in dict.fromkeys(ids):
+        statement = insert(uses).values(
+            {"memory_id": memory_id, "owner": owner, column: 1, f"last_{column}_at": at.timestamp(), other: 0}
+        )
+        changes = {column: uses.c[column] + 1, f"last_{column}_at": at.timestamp()}
+        connection.execute(statement.on_conflict_do_update(index_elements=["owner", "memory_id"], set_=changes))
+
+
+def add_statistics(connection: Connection, owner: int, view: str, records: int, terms: int) -> None:
+    """Keep count of an owner's records and terms in one keyword view; numbers may be negative."""
+    statement = insert(term_statistics).values(owner=owner, view=view, records=records, terms=terms)
+    changes = {"records": term_statistics.c.records + records, "terms": term_statistics.c.terms + terms}
+    connection.execute(statement.on_conflict_do_update(index_elements=["owner", "view"], set_=changes))
+
+
+def statistics(connection: Connection, owner: int, view: str) -> tuple[int, float]:
+    """Return how many records the owner has in a keyword view, and their mean length in terms."""
+    key = (term_statistics.c.owner == owner, term_statistics.c.view == view)
+    row = connection.execute(select(term_statistics).where(*key)).mappings().first()
+    return (row["records"], row["terms"] / max(row["records"], 1)) if row else (0, 0.0)
+
+
+def last_event(connection: Connection, owner: int, memory_id: str) -> int:
+    """Return the number of the newest event about a memory."""
+    key = (events.c.owner == owner, events.c.memory_id == memory_id)
+    return int(connection.execute(select(func.max(events.c.seq)).where(*key)).scalar() or 0)

@@ -1,0 +1,120 @@
+"""What single words and short phrases tell, for the parts that work without a model.
+
+English, unless a name says otherwise. Everything here is a closed class of words or a test on one statement.
+"""
+
+import re
+from functools import lru_cache
+
+from sharpwave.memory import evidence
+
+_CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), put)
+    for pattern, put in (
+        (r"\b(?:can't|cant|cannot)\b", "can not"),
+        (r"\b(?:won't|wont)\b", "will not"),
+        (r"\bain't\b", "am not"),
+        (r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should)n'?t\b", r"\1 not"),
+        (r"\b(?:i'?m|ima)\b(?!\.)", "I am"),
+        (r"\b(I|we|you|they)'?ve\b", r"\1 have"),
+        (r"\b(we|you|they)'re\b", r"\1 are"),
+        (r"\b(I|we|you|he|she|it|they|that|there)'ll\b", r"\1 will"),
+        (r"\b(I|we|you|he|she|they)'d\b", r"\1 would"),
+        (r"\b(he|she|it|that|there|who|what|where)'s\b", r"\1 is"),
+        (r"'s (?=(?:an?|the|not|now|just|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)", " is "),
+        (r"\b(gonna)\b", "going to"),
+        (r"\b(wanna)\b", "want to"),
+        (r"\b(gotta)\b", "have to"),
+        (r"\banymore\b", "any more"),
+        (r"\bfavorites?\b", "favourite"),
+        (r"\bgotten\b", "got"),
+    )
+)
+_ADVERBS = re.compile(
+    r"\b(?:really|just|actually|now|currently|still|also|very|quite|recently|finally|already|basically|honestly|literally"
+    r"|(?:kind|sort) of|totally|absolutely|simply|definitely|truly|absolute|certainly|officially|presently|lately|nowadays"
+    r"|probably|so far|both|happily|proudly|sadly|only|even|deathly|severely|highly|extremely|seriously|mildly|badly)\b\s*",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"\s+")
+_NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot)\b|n't\b", re.IGNORECASE)
+_CORRECTION = re.compile(
+    r"^\W*(?:no\s*[,.;:]|nope\b|correction\b|actually\b|sorry\b|wait\b|oops\b|my mistake\b|scratch that\b|i meant\b|i mean\b"
+    r"|to correct\b|let me correct\b|that'?s wrong\b|wrong\b|update\s*:|edit\s*:)|\bi meant\b|,\s*not\s+\S|\bnot\s+\S+\s+but\b"
+    r"|\binstead of\b|\brather than\b|\bi misspoke\b|\bgot (?:that|it) wrong\b",
+    re.IGNORECASE,
+)
+_DIGITS = re.compile(r"\w*\d\w*")
+_CAPITAL = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+|\b[A-Z]{2,}\b")
+_CALENDAR = frozenset(
+    "january february march april may june july august september october november december monday tuesday wednesday thursday"
+    " friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays".split()
+)
+_STANCE = {
+    "like": "like love enjoy adore prefer favourite favorite fond keen passionate",
+    "hate": "hate dislike detest loathe despise",
+    "have": "have has had own owns got",
+    "want": "want wants wanted hope plan",
+    "name": "name named called",
+}
+_STANCE_OF = {f"{word}{end}": stance for stance, words in _STANCE.items() for word in words.split() for end in ("", "s", "d")}
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+def straight(text: str) -> str:
+    """Return `text` with typographic apostrophes and quotes made plain; every character keeps its place."""
+    return text.translate(_PLAIN)
+
+
+_PLAIN = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "\u00a0": " "})
+
+
+def expanded(text: str) -> str:
+    """Return `text` with contractions written out and single spaces ("I'm" as "I am", "can't" as "can not")."""
+    text = _SPACE.sub(" ", straight(text)).strip()
+    for pattern, put in _CONTRACTIONS:
+        text = pattern.sub(put, text)
+    return text
+
+
+def without_adverbs(text: str) -> str:
+    """Return `text` without the adverbs that change no slot ("really", "currently", "also")."""
+    return _SPACE.sub(" ", _ADVERBS.sub("", text)).strip()
+
+
+@lru_cache(maxsize=16384)
+def stems(text: str) -> frozenset[str]:
+    """Content stems of `text`, as `evidence.content_stems` sees them."""
+    return frozenset(evidence.content_stems(text))
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether two statements read the same, case, punctuation and spacing aside."""
+    return [w.casefold() for w in _WORD.findall(straight(one))] == [w.casefold() for w in _WORD.findall(straight(other))]
+
+
+@lru_cache(maxsize=16384)
+def details(text: str) -> frozenset[str]:
+    """Return what may not differ between two tellings of one fact: numbers, dates and names, in lower case."""
+    plain = straight(text)
+    found = {d.casefold() for d in _DIGITS.findall(plain)} | {c.casefold() for c in _CAPITAL.findall(plain)}
+    found |= {w for w in (w.casefold() for w in _WORD.findall(plain)) if w in _CALENDAR}
+    return frozenset(found - {"i", "i'm", "i've", "i'd", "i'll"})
+
+
+@lru_cache(maxsize=16384)
+def stance(text: str) -> frozenset[str]:
+    """Return the stances that `text` takes, out of like, hate, have, want, name and not."""
+    plain = expanded(text)
+    found = {_STANCE_OF[w] for w in (w.casefold() for w in _WORD.findall(plain)) if w in _STANCE_OF}
+    return frozenset(found | ({"not"} if negated(plain) else set()))
+
+
+def negated(text: str) -> bool:
+    """Whether `text` denies something."""
+    return bool(_NEGATION.search(text))
+
+
+def corrects(text: str) -> bool:
+    """Whether `text` says that something said before was wrong ("Correction: …", "no, …", "…, not Lisbon")."""
+    return bool(_CORRECTION.search(straight(text)))

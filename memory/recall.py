@@ -1,0 +1,343 @@
+"""Recall: what an owner's stores hold about a question, without a model call.
+
+Candidates are the nearest vectors from Chroma, the best of each keyword view, and what is not indexed yet; all of them are
+then scored exactly, from the vectors and the postings in the ledger. Keyword and dense scores are each scaled to 0..1
+within the candidates and added half and half; ranks (RRF) would throw the margins away and fell below BM25 alone. Verbatim
+records have two keyword views and share in their neighbours' dense scores. Recency, importance and strength only break ties.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Column, Connection, RowMapping, Table, select
+
+from sharpwave.memory import episodic, keywords, ledger, semantic
+from sharpwave.memory.errors import InputError
+from sharpwave.memory.index import StoreName
+from sharpwave.memory.records import Recall, Score
+from sharpwave.memory.schema import memories, utterances
+from sharpwave.memory.tokens import estimate
+
+CANDIDATES = 60
+"""How many the vectors and each keyword view contribute."""
+SMOOTHING = 0.3
+"""Share of a neighbour's cosine that a verbatim record takes over."""
+SUBJECT_BOOST = 0.1
+TIE_BREAK = 0.05
+"""Most that recency, importance and strength together can add."""
+FLOOR = 0.4
+"""Least of cosine + coverage / 2 that counts as knowing something; see `relevance`."""
+SAME = 0.8
+"""Cosine from which two memories say much the same, so that no more than two of them come first."""
+SCANNED = 1000
+"""Most records of a keyword view that are ranked by length too; beyond, the rarest words decide first."""
+
+Nearest = Callable[[StoreName, np.ndarray, int], Sequence[str]]
+"""Asks the vector index: (store, vector, k) -> vector ids."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question, ready to be asked."""
+
+    text: str
+    vector: np.ndarray
+    terms: tuple[str, ...]
+
+    @classmethod
+    def of(cls, text: str, vector: np.ndarray) -> "Query":
+        """Make a query of `text` and its vector (unit length)."""
+        return cls(text, vector, tuple(dict.fromkeys(keywords.terms(text))))
+
+
+def scaled(scores: np.ndarray, low: float | None = None) -> np.ndarray:
+    """Return scores min-max scaled to 0..1; `low` stands in for the smallest. Equal scores all become 0."""
+    if not len(scores):
+        return scores
+    bottom = scores.min() if low is None else low
+    return (scores - bottom) / max(float(scores.max() - bottom), 1e-9)
+
+
+def keyword_view(
+    connection: Connection, owner: int, view: str, table: Table, length: Column[int], terms: Sequence[str]
+) -> tuple[dict[int, float], dict[str, np.ndarray]]:
+    """Return the BM25 scores of one owner's records in one view by row number, and the postings behind them."""
+    found = keywords.postings(connection, view, owner, terms)
+    if not found:
+        return {}, found
+    total, mean_length = ledger.statistics(connection, owner, view)
+    rows = np.unique(np.concatenate(list(found.values())))
+    if len(rows) > SCANNED:
+        rough = keywords.bm25(found, rows, np.full(len(rows), mean_length), total, mean_length)
+        rows = np.sort(rows[np.argpartition(-rough, SCANNED)[:SCANNED]])
+    lengths = dict(connection.execute(select(table.c.row, length).where(table.c.row.in_(rows.tolist()))).all())
+    scores = keywords.bm25(found, rows, np.array([lengths.get(int(r), 0) for r in rows]), total, mean_length)
+    return dict(zip(rows.tolist(), scores.tolist(), strict=True)), found
+
+
+def best(scores: dict[int, float], k: int = CANDIDATES) -> list[int]:
+    """Return the row numbers of the `k` highest scores."""
+    return sorted(scores, key=scores.__getitem__, reverse=True)[:k]
+
+
+def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
+    """Return the owner's rows that the vector index does not hold yet."""
+    statement = select(table.c.row).where(table.c.indexed.is_(False), table.c.owner == owner)
+    return list(connection.execute(statement).scalars())
+
+
+def stack(rows: Sequence[RowMapping]) -> np.ndarray:
+    """Return the vectors of rows, float32, shape (n, dimensions)."""
+    return np.stack([np.frombuffer(row["vector"], np.float16) for row in rows]).astype(np.float32)
+
+
+def coverage(query: Sequence[str], held: Iterable[str], weights: dict[str, float]) -> float:
+    """Return the share of the query's terms, by weight, that a record holds: 0..1."""
+    whole = sum(weights[term] for term in query)
+    record = set(held)
+    return sum(weights[term] for term in query if term in record) / whole if whole else 0.0
+
+
+def relevance(cosine: float, covered: float) -> float:
+    """Return how much a record has to do with a question, apart from what else there is: cosine + coverage / 2."""
+    return cosine + covered / 2
+
+
+def search_memories(
+    connection: Connection,
+    owner: int,
+    query: Query,
+    nearest: Nearest,
+    *,
+    now: datetime,
+    as_of: datetime | None = None,
+    include_history: bool = False,
+    floor: float = FLOOR,
+) -> list[tuple[Recall, np.ndarray]]:
+    """Return the owner's memories that have to do with `query`, best first, each with its vector."""
+    scores, found = keyword_view(connection, owner, semantic.VIEW, memories, memories.c.term_count, query.terms)
+    close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
+    rows = {*best(scores), *close, *pending_rows(connection, memories, owner)}
+    at = ledger.timestamp(as_of)
+    loaded = semantic.load(connection, owner, sorted(rows), as_of=at, history=include_history)
+    if not loaded:
+        return []
+    records = [semantic.read_row(row, owner) for row in loaded]
+    vectors = stack(loaded)
+    cosine = vectors @ query.vector
+    keyword = scaled(np.array([scores.get(row["row"], 0.0) for row in loaded]), low=0.0)
+    dense = scaled(cosine)
+    named = _named([record.subject for record in records], query)
+    tie = np.array([_tie_break(r.importance, r.strength, (now - r.valid_from).total_seconds()) for r in records])
+    total = (keyword + dense) / 2 + named + tie
+    weights = _weights(connection, owner, semantic.VIEW, query.terms, found)
+    hits = []
+    for i in np.argsort(-total, kind="stable"):
+        covered = coverage(query.terms, semantic.index_terms(records[i]), weights)
+        if relevance(float(cosine[i]), covered) < floor:
+            continue
+        parts = Score(
+            keyword=float(keyword[i]) / 2,
+            dense=float(dense[i]) / 2,
+            subject=float(named[i]),
+            tie_break=float(tie[i]),
+            cosine=float(cosine[i]),
+            coverage=covered,
+            total=float(total[i]),
+        )
+        memory = records[i]
+        hit = Recall(
+            id=memory.id, store="semantic", text=memory.text, said_at=memory.valid_from, score=parts.total, parts=parts, memory=memory
+        )
+        hits.append((hit, vectors[i]))
+    return hits
+
+
+def search_utterances(
+    connection: Connection, owner: int, name: str, query: Query, nearest: Nearest, *, as_of: datetime | None = None, floor: float = FLOOR
+) -> list[Recall]:
+    """Return the owner's utterances that have to do with `query`, best first."""
+    plain, found = keyword_view(connection, owner, episodic.VIEW, utterances, utterances.c.term_count, query.terms)
+    wide, _ = keyword_view(connection, owner, episodic.WINDOW, utterances, utterances.c.window_term_count, query.terms)
+    close = episodic.rows_by_vector_id(connection, owner, nearest("episodic", query.vector, CANDIDATES))
+    rows = {*best(plain), *best(wide), *close, *pending_rows(connection, utterances, owner)}
+    loaded = episodic.load(connection, owner, sorted(rows))
+    if not loaded:
+        return []
+    cosine = stack(loaded) @ query.vector
+    smooth = _smoothed(cosine, loaded)
+    numbers = [row["row"] for row in loaded]
+    views = [scaled(np.array([view.get(n, 0.0) for n in numbers]), low=0.0) for view in (plain, wide)]
+    keyword = (views[0] + views[1]) / 2
+    dense = (scaled(cosine) + scaled(smooth)) / 2
+    named = _named([row["speaker"] for row in loaded], query)
+    total = (keyword + dense) / 2 + named
+    weights = _weights(connection, owner, episodic.VIEW, query.terms, found)
+    latest = ledger.timestamp(as_of)
+    hits = []
+    for i in np.argsort(-total, kind="stable"):
+        row = loaded[i]
+        if latest is not None and row["said_at"] > latest:
+            continue
+        covered = _held(row["row"], query.terms, found, weights)
+        if relevance(float(max(cosine[i], smooth[i] / (1 + 2 * SMOOTHING))), covered) < floor:
+            continue
+        utterance = episodic.read_row(row, name, owner)
+        parts = Score(
+            keyword=float(keyword[i]) / 2,
+            dense=float(dense[i]) / 2,
+            subject=float(named[i]),
+            cosine=float(cosine[i]),
+            coverage=covered,
+            total=float(total[i]),
+        )
+        text = episodic.spoken(utterance.speaker, utterance.text)
+        hits.append(
+            Recall(
+                id=utterance.id, store="episodic", text=text, said_at=utterance.said_at, score=parts.total, parts=parts, utterance=utterance
+            )
+        )
+    return hits
+
+
+def _smoothed(cosine: np.ndarray, rows: Sequence[RowMapping]) -> np.ndarray:
+    """Return cosines with a share of the neighbours'; `rows` are ordered by thread and position."""
+    place = [(row["thread"], row["position"]) for row in rows]
+    follows = np.array([a[0] == b[0] and a[1] + 1 == b[1] for a, b in zip(place, place[1:], strict=False)], bool)
+    smooth = cosine.copy()
+    smooth[1:] += SMOOTHING * cosine[:-1] * follows
+    smooth[:-1] += SMOOTHING * cosine[1:] * follows
+    return smooth
+
+
+_FIRST_PERSON = frozenset("i me my mine myself i'm im ive i've id i'd".split())
+
+
+def _named(subjects: Sequence[str], query: Query) -> np.ndarray:
+    """Return the boost of each record whose subject or speaker is the one that the query names."""
+    words = set(keywords.fold(query.text).replace("?", " ").replace("'s", " ").split())
+    names = {subject: keywords.terms(subject) for subject in set(subjects)}
+    named = {s for s, terms in names.items() if s != "user" and terms and set(terms) & set(query.terms)}
+    if not named and words & _FIRST_PERSON:
+        named = {"user"}
+    if len(named) != 1:
+        return np.zeros(len(subjects))
+    return np.array([SUBJECT_BOOST if subject in named else 0.0 for subject in subjects])
+
+
+def _tie_break(importance: float, strength: float, age_seconds: float) -> float:
+    recency = 0.5 ** (max(age_seconds, 0.0) / (180 * 86400))
+    return TIE_BREAK * (0.4 * recency + 0.3 * importance + 0.3 * strength)
+
+
+def _weights(
+    connection: Connection, owner: int, view: str, terms: Sequence[str], found: dict[str, np.ndarray]
+) -> dict[str, float]:
+    total, _ = ledger.statistics(connection, owner, view)
+    return {term: keywords.idf(total, len(found.get(term, ()))) for term in terms}
+
+
+def _held(row: int, terms: Sequence[str], found: dict[str, np.ndarray], weights: dict[str, float]) -> float:
+    return coverage(terms, [term for term, rows in found.items() if row in rows], weights)
+
+
+def ending(text: str, characters: int = 2000) -> str:
+    """Return the end of a long query, where the question stands below whatever was pasted."""
+    return text[-characters:]
+
+
+def without_repeats(hits: Sequence[Recall]) -> list[Recall]:
+    """Return hits without the utterances that a memory among them quotes."""
+    quoted = {(h.memory.source.thread, h.memory.source.message_id) for h in hits if h.memory is not None}
+    return [h for h in hits if h.utterance is None or (h.utterance.thread, h.utterance.message_id) not in quoted]
+
+
+def varied(hits: Sequence[tuple[Recall, np.ndarray]]) -> list[Recall]:
+    """Return hits in order, but the third and later of much the same memories after all others."""
+    first: list[tuple[Recall, np.ndarray]] = []
+    later: list[Recall] = []
+    for hit, vector in hits:
+        if sum(float(vector @ other) >= SAME for _, other in first) >= 2:
+            later.append(hit)
+        else:
+            first.append((hit, vector))
+    return [hit for hit, _ in first] + later
+
+
+def within(hits: Iterable[Recall], budget: int | None, k: int | None) -> list[Recall]:
+    """Return hits, best first, while their texts fit into `budget` tokens and there are no more than `k`."""
+    if k is not None and k < 0 or budget is not None and budget < 0:
+        raise InputError(f"A number of results or a token budget cannot be negative; got k={k}, budget={budget}.")
+    kept: list[Recall] = []
+    used = 0
+    for hit in hits:
+        if k is not None and len(kept) >= k:
+            break
+        cost = estimate(hit.text) + 12  # its label, date and origin
+        if budget is None or used + cost <= budget:
+            kept.append(hit)
+            used += cost
+    return kept
+
+
+def neighbours(
+    connection: Connection, owner: int, queries: Sequence[tuple[Query, str, str | None]], nearest: Nearest, k: int = 10
+) -> list[list[Recall]]:
+    """Return, for each (query, subject, attribute), the live memories that a decision about it should see.
+
+    Those are the hybrid top `k` and whatever holds the same slot or says the same letter by letter, best first. Owners
+    with few memories are compared exactly, which needs no index.
+    """
+    exact = _all_vectors(connection, owner)
+    answers = []
+    for query, subject, attribute in queries:
+        scores, _ = keyword_view(connection, owner, semantic.VIEW, memories, memories.c.term_count, query.terms)
+        if exact is not None:
+            close = exact[0][np.argsort(-(exact[1] @ query.vector))[: 2 * k]].tolist() if len(exact[0]) else []
+        else:
+            close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, 2 * k))
+            close += pending_rows(connection, memories, owner)
+        must = semantic.same_text_rows(connection, owner, query.text)
+        must += semantic.slot_rows(connection, owner, subject, attribute) if attribute else []
+        loaded = semantic.load(connection, owner, sorted({*best(scores, 2 * k), *close, *must}))
+        answers.append(_rank_neighbours(loaded, owner, scores, query, set(must), k))
+    return answers
+
+
+def _rank_neighbours(
+    loaded: Sequence[RowMapping], owner: int, scores: dict[int, float], query: Query, must: set[int], k: int
+) -> list[Recall]:
+    if not loaded:
+        return []
+    cosine = stack(loaded) @ query.vector
+    keyword = scaled(np.array([scores.get(row["row"], 0.0) for row in loaded]), low=0.0)
+    total = (keyword + scaled(cosine)) / 2
+    order = np.argsort(-total, kind="stable")
+    chosen = [i for i in order if loaded[i]["row"] in must]
+    chosen += [i for i in order if loaded[i]["row"] not in must][:k]
+    hits = []
+    for i in chosen:
+        memory = semantic.read_row(loaded[i], owner)
+        parts = Score(keyword=float(keyword[i]) / 2, cosine=float(cosine[i]), total=float(total[i]))
+        hits.append(
+            Recall(id=memory.id, store="semantic", text=memory.text, said_at=memory.valid_from, score=parts.total, parts=parts, memory=memory)
+        )
+    return hits
+
+
+EXACT = 3000
+"""Owners with fewer live memories than this are compared one by one when deciding."""
+
+
+def _all_vectors(connection: Connection, owner: int) -> tuple[np.ndarray, np.ndarray] | None:
+    key: tuple[Any, ...] = (memories.c.owner == owner, memories.c.current, memories.c.status == "active")
+    found = connection.execute(select(memories.c.row, memories.c.vector).where(*key).limit(EXACT)).all()
+    if len(found) == EXACT:
+        return None
+    if not found:
+        return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
+    vectors = np.frombuffer(b"".join(row.vector for row in found), np.float16).reshape(len(found), -1)
+    return np.array([row.row for row in found]), vectors.astype(np.float32)

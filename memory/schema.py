@@ -1,0 +1,211 @@
+"""The tables of the ledger, and how they come into being.
+
+`MIGRATIONS` holds one function a schema version; opening a ledger runs those it has not had yet, in order, each in a
+transaction of its own. There is no way back: a ledger of a newer version is refused.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Connection,
+    Engine,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    create_engine,
+    event,
+    select,
+    text,
+)
+from sqlalchemy.exc import DatabaseError
+
+from sharpwave.memory import keywords
+from sharpwave.memory.errors import StoreError
+
+metadata = MetaData()
+
+meta = Table("meta", metadata, Column("key", String, primary_key=True), Column("value", Text, nullable=False))
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("owner", Text, nullable=False, unique=True),
+    # Raised by every decision that changes what the owner remembers; a decision made on an older one is made again.
+    Column("revision", Integer, nullable=False, default=0),
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("row", Integer, primary_key=True),
+    Column("id", String(36), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("owner", Integer, nullable=False),
+    Column("current", Boolean, nullable=False),
+    Column("status", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("attribute", Text),
+    Column("folded", Text, nullable=False),
+    Column("recorded_at", Float, nullable=False),
+    Column("valid_from", Float, nullable=False),
+    Column("valid_to", Float),
+    Column("record", Text, nullable=False),
+    Column("term_count", Integer, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("indexed", Boolean, nullable=False),
+    UniqueConstraint("owner", "id", "version"),
+    Index("memories_owner", "owner", "current", "status"),
+    Index("memories_slot", "owner", "subject", "attribute"),
+    Index("memories_folded", "owner", "folded"),
+    Index("memories_pending", "indexed", sqlite_where=text("indexed = 0")),
+)
+
+utterances = Table(
+    "utterances",
+    metadata,
+    Column("row", Integer, primary_key=True),
+    Column("id", String(36), nullable=False, unique=True),
+    Column("owner", Integer, nullable=False),
+    Column("thread", Text, nullable=False),
+    Column("message_id", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("role", String, nullable=False),
+    Column("speaker", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("said_at", Float, nullable=False),
+    Column("recorded_at", Float, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("term_count", Integer, nullable=False),
+    Column("window_term_count", Integer, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Column("indexed", Boolean, nullable=False),
+    UniqueConstraint("owner", "thread", "message_id"),
+    Index("utterances_thread", "owner", "thread", "position"),
+    Index("utterances_pending", "indexed", sqlite_where=text("indexed = 0")),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("at", Float, nullable=False),
+    Column("owner", Integer, nullable=False),
+    Column("op", String, nullable=False),
+    Column("memory_id", String(36)),
+    Column("version", Integer),
+    Column("thread", Text),
+    Column("message_id", Text),
+    Column("policy", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    # JSON: rows before and after, what was shown, what the policy said, what the guard changed, the quote.
+    Column("detail", Text, nullable=False),
+    Index("events_owner", "owner", "seq"),
+    Index("events_memory", "memory_id", "seq"),
+    sqlite_autoincrement=True,
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("thread", Text, primary_key=True),
+    Column("message_id", Text, primary_key=True),
+    Column("state", String, nullable=False),
+    Column("turn", Text, nullable=False),
+    Column("queued_at", Float, nullable=False),
+    Column("attempts", Integer, nullable=False, default=0),
+    Column("error", Text),
+    Index("turns_pending", "state", "queued_at", sqlite_where=text("state != 'done'")),
+)
+
+uses = Table(
+    "uses",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("memory_id", String(36), primary_key=True),
+    Column("recalled", Integer, nullable=False),
+    Column("last_recalled_at", Float),
+    Column("cited", Integer, nullable=False),
+    Column("last_cited_at", Float),
+)
+
+term_statistics = Table(
+    "term_statistics",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("view", String, primary_key=True),
+    Column("records", Integer, nullable=False),
+    Column("terms", Integer, nullable=False),
+)
+
+
+def _first(connection: Connection) -> None:
+    metadata.create_all(connection)
+    keywords.create_tables(connection)
+    # Append-only in earnest; erasing an owner is the one exception, and it says so in `meta` while it runs.
+    for action in ("UPDATE", "DELETE"):
+        connection.exec_driver_sql(
+            f"CREATE TRIGGER events_no_{action.lower()} BEFORE {action} ON events "
+            "WHEN NOT EXISTS (SELECT 1 FROM meta WHERE key = 'erasing') "
+            "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        )
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+
+
+def connect(path: Path) -> Engine:
+    """Return an engine on the SQLite file at `path`: WAL, 30 s busy timeout, and BEGIN IMMEDIATE where a block writes.
+
+    Blocks opened with the execution option `writes=True` take the write lock at once: a read that turns into a write
+    fails with "database is locked" whatever the timeout.
+    """
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection, _record) -> None:  # type: ignore[no-untyped-def]
+        connection.isolation_level = None
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def migrate(engine: Engine) -> int:
+    """Bring the ledger behind `engine` to the newest schema version and return that version.
+
+    Raises:
+        StoreError: the file is no ledger, is damaged, or comes from a newer Sharpwave.
+    """
+    try:
+        with engine.connect().execution_options(writes=True) as connection, connection.begin():
+            connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS meta (key VARCHAR PRIMARY KEY, value TEXT NOT NULL)")
+            row = connection.execute(select(meta.c.value).where(meta.c.key == "schema_version")).scalar()
+            version = int(row or 0)
+            if version > len(MIGRATIONS):
+                raise StoreError(
+                    f"The ledger {engine.url.database} has schema version {version}; this Sharpwave knows {len(MIGRATIONS)}. "
+                    "Upgrade Sharpwave to open it."
+                )
+            for number, migration in enumerate(MIGRATIONS[version:], version + 1):
+                migration(connection)
+                connection.execute(text("INSERT OR REPLACE INTO meta VALUES ('schema_version', :v)"), {"v": str(number)})
+    except DatabaseError as error:
+        raise StoreError(f"The ledger {engine.url.database} cannot be opened: {error.orig}.") from error
+    return len(MIGRATIONS)

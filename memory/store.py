@@ -1,0 +1,486 @@
+"""`MemoryStore`: the one way in to what is remembered in a folder.
+
+Each call names its owner, and the owner is checked here, once; rows are checked again when they become records. Every
+write is one SQL transaction, then the vectors follow into Chroma, inside a lock between processes that is never held
+during a model call.
+"""
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import numpy as np
+from filelock import FileLock, Timeout
+from langchain_core.embeddings import Embeddings
+from sqlalchemy import Connection
+
+from sharpwave.memory import applying, edits, episodic, fingerprint, ledger, semantic, times
+from sharpwave.memory import recall as finding
+from sharpwave.memory.applying import Applied
+from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
+from sharpwave.memory.errors import NotFoundError, StoreError
+from sharpwave.memory.index import StoreName, share
+from sharpwave.memory.ledger import Event, Ledger, check_owner
+from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Utterance
+from sharpwave.memory.schema import memories, utterances
+
+T = TypeVar("T")
+
+LOCK_TIMEOUT = 60
+"""Seconds to wait for another process that writes."""
+REMEMBERED_VECTORS = 512
+
+
+class StaleDecision(Exception):
+    """The owner's memories changed between deciding and applying; decide again."""
+
+
+class MemoryStore:
+    """What is remembered in one folder: the ledger, the vectors, and the embedder that made them.
+
+    Safe to share between threads; several processes may open the same folder.
+    """
+
+    def __init__(self, home: Path, embeddings: Embeddings, collections: int) -> None:
+        self.home = home
+        self.embeddings = embeddings
+        self.ledger = Ledger(home / "ledger.sqlite3")
+        self.index, self._release = share(home / "chroma", collections)
+        self._vectors: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._vectors_lock = threading.Lock()
+        self._file_lock = FileLock(home / "lock", timeout=LOCK_TIMEOUT, thread_local=True, is_singleton=True)
+        self._lock = _process_lock(home)
+
+    @classmethod
+    def open(cls, home: Path | str, *, embeddings: Embeddings | None = None, collections: int = 64) -> Self:
+        """Open the store in `home`, making it where there is none, and index what an earlier process left unindexed.
+
+        Args:
+            home: a folder; it is made private to its user (0700).
+            embeddings: any LangChain `Embeddings`; None is the local encoder.
+            collections: over how many Chroma collections the owners of each store are spread; fixed when it is made.
+
+        Raises:
+            StoreError: the folder cannot be used, or was written with another embedder.
+            ConfigError: there is no embedder to be had.
+        """
+        home = Path(home).expanduser().resolve()
+        try:
+            home.mkdir(parents=True, exist_ok=True, mode=0o700)
+            os.chmod(home, 0o700)
+        except OSError as error:
+            raise StoreError(f"The folder {home} cannot be used: {error.strerror}. Choose another with --home.") from error
+        store = cls(home, embeddings or LocalEmbeddings(), collections)
+        try:
+            store._settle(collections)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def _settle(self, collections: int) -> None:
+        with self.ledger.write() as connection:
+            kept = ledger.get_meta(connection, "collections")
+            if kept is None:
+                ledger.set_meta(connection, "collections", str(collections))
+            fingerprint.check(connection, self.embeddings, self.home)
+        self.index.collections = int(kept or collections)
+        self.index_pending()
+
+    def close(self) -> None:
+        """Close the ledger and this store's share of the index."""
+        self.ledger.close()
+        self._release()
+
+    def __enter__(self) -> Self:
+        """Return the store itself; leaving the block closes it."""
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """Close the store."""
+        self.close()
+
+    # Reading
+
+    def owners(self) -> list[str]:
+        """Return everybody that this store has written for."""
+        with self.ledger.read() as connection:
+            return ledger.all_owners(connection)
+
+    def recall(
+        self,
+        owner: str,
+        query: str,
+        *,
+        k: int | None = None,
+        budget: int | None = None,
+        stores: Sequence[StoreName] = ("semantic", "episodic"),
+        as_of: datetime | None = None,
+        include_history: bool = False,
+        explain: bool = False,
+        floor: float = finding.FLOOR,
+        now: datetime | None = None,
+    ) -> list[Recall]:
+        """Return what `owner` has said or is remembered for that has to do with `query`, best first; empty when nothing is known.
+
+        Args:
+            owner: whose memory; nobody else's is ever returned.
+            query: a question or any text, in any script.
+            k: at most so many; None is no limit.
+            budget: at most so many tokens of text in all; None is no limit.
+            stores: `semantic` for memories, `episodic` for verbatim utterances.
+            as_of: read the past: what was held true then.
+            include_history: also return what was superseded, retracted or has expired.
+            explain: attach the parts of each score.
+            floor: least relevance (cosine + half the keyword coverage) that counts as knowing something.
+            now: the present, for recency.
+
+        Raises:
+            InputError: a blank owner, or a negative `k` or `budget`.
+        """
+        with self.ledger.read() as connection:
+            number = ledger.owner_number(connection, check_owner(owner))
+            finding.within((), budget, k)
+            if number is None or not query.strip() or k == 0:
+                return []
+        asked = finding.Query.of(finding.ending(query), self.embed_query(query))
+        moment = times.utc(now) if now else times.now()
+        past = times.utc(as_of) if as_of else None
+        hits: list[Recall] = []
+        with self.ledger.read() as connection:
+            nearest = self._nearest(connection, owner, live=not (past or include_history))
+            if "semantic" in stores:
+                found = finding.search_memories(
+                    connection, number, asked, nearest, now=moment, as_of=past, include_history=include_history, floor=floor
+                )
+                hits += finding.varied(found)
+            if "episodic" in stores:
+                hits += finding.search_utterances(connection, number, owner, asked, nearest, as_of=past, floor=floor)
+        if len(stores) > 1:
+            hits = finding.without_repeats(sorted(hits, key=lambda hit: -hit.score))
+        kept = finding.within(hits, budget, k)
+        return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
+
+    def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
+        """Return what a decision about each candidate should see, and the revision of the owner's memories it holds for."""
+        self.embed([candidate.text for candidate in candidates])
+        with self.ledger.read() as connection:
+            number = ledger.owner_number(connection, check_owner(owner))
+            if number is None:
+                return [[] for _ in candidates], 0
+            asked = [
+                (finding.Query.of(c.text, self.vector(c.text)), c.subject, c.attribute) for c in candidates
+            ]
+            nearest = self._nearest(connection, owner, live=True)
+            return finding.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
+
+    def get(self, owner: str, memory_id: str) -> Memory:
+        """Return the current version of a memory, whatever its status.
+
+        Raises:
+            NotFoundError: there is none with this id, or it is somebody else's.
+        """
+        with self._owned(owner) as (connection, number):
+            return edits.current(connection, number, memory_id)
+
+    def memories(
+        self,
+        owner: str,
+        *,
+        statuses: Sequence[str] = ("active",),
+        kinds: Sequence[str] = (),
+        as_of: datetime | None = None,
+    ) -> list[Memory]:
+        """Return the owner's memories in the order they were recorded; `as_of` gives those that were valid then."""
+        with self._owned(owner) as (connection, number):
+            at = ledger.timestamp(times.utc(as_of)) if as_of else None
+            return semantic.find(connection, number, statuses=statuses, kinds=kinds, as_of=at)
+
+    def versions(self, owner: str, memory_id: str) -> list[Memory]:
+        """Return all versions of a memory, oldest first; raises `NotFoundError` for an unknown id."""
+        with self._owned(owner) as (connection, number):
+            edits.current(connection, number, memory_id)
+            return semantic.versions(connection, number, memory_id)
+
+    def history(self, owner: str, memory_id: str) -> list[Event]:
+        """Return everything that ever happened to a memory, in order; raises `NotFoundError` for an unknown id."""
+        with self._owned(owner) as (connection, number):
+            edits.current(connection, number, memory_id)
+            return ledger.read_events(connection, number, memory_id=memory_id)
+
+    def events(self, owner: str, *, last: int | None = None, turn: tuple[str, str] | None = None) -> list[Event]:
+        """Return the owner's decision log in order; `last` keeps the newest, `turn` is (thread, message id)."""
+        with self._owned(owner) as (connection, number):
+            return ledger.read_events(connection, number, last=last, turn=turn)
+
+    def utterances(self, owner: str, thread: str | None = None) -> list[Utterance]:
+        """Return what was said, verbatim and in order; of one thread, or of all."""
+        with self._owned(owner) as (connection, number):
+            return episodic.find(connection, number, owner, thread)
+
+    def pending(self, owner: str | None = None) -> list[tuple[Turn, int, str | None]]:
+        """Return turns that wait to be written, with their attempts and last error; of everybody without an owner."""
+        with self.ledger.read() as connection:
+            if owner is None:
+                return ledger.pending_turns(connection)
+            number = ledger.owner_number(connection, check_owner(owner))
+            return [] if number is None else ledger.pending_turns(connection, number)
+
+    def is_written(self, turn: Turn) -> bool:
+        """Return whether this turn has been processed before."""
+        with self._owned(turn.owner) as (connection, number):
+            return ledger.turn_state(connection, number, turn.thread, turn.message_id) == "done"
+
+    # Writing a turn
+
+    def queue(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Keep turns durably, verbatim, before anything is decided about them; returns those not yet written.
+
+        Idempotent by (owner, thread, message id): what is known already is not kept twice.
+        """
+        said = [episodic.spoken(m.speaker or m.role, m.text) for turn in turns for m in turn.messages if m.text.strip()]
+        self.embed(said)
+        with self.ledger.write() as connection:
+            for owner in dict.fromkeys(check_owner(turn.owner) for turn in turns):
+                self._keep_verbatim(connection, [turn for turn in turns if turn.owner == owner])
+            return [turn for turn in turns if self._state(connection, turn) != "done"]
+
+    def _state(self, connection: Connection, turn: Turn) -> str | None:
+        number = ledger.enlist_owner(connection, turn.owner)
+        return ledger.turn_state(connection, number, turn.thread, turn.message_id)
+
+    def _keep_verbatim(self, connection: Connection, turns: Sequence[Turn]) -> None:
+        at = times.now()
+        number = ledger.enlist_owner(connection, turns[0].owner)
+        batch: list[tuple[Utterance, np.ndarray]] = []
+        seen: set[tuple[str, str]] = set()
+        positions: dict[str, int] = {}
+        for turn in turns:
+            ledger.queue_turn(connection, number, turn, at)
+            known = episodic.known_messages(connection, number, turn.thread, [m.id for m in turn.messages])
+            for message in turn.messages:
+                key = (turn.thread, message.id)
+                if message.id in known or key in seen or not message.text.strip():
+                    continue
+                seen.add(key)
+                if turn.thread not in positions:
+                    positions[turn.thread] = episodic.next_position(connection, number, turn.thread)
+                speaker = message.speaker or message.role
+                utterance = Utterance(
+                    owner=turn.owner,
+                    thread=turn.thread,
+                    message_id=message.id,
+                    position=positions[turn.thread],
+                    role=message.role,
+                    speaker=speaker,
+                    text=message.text,
+                    said_at=turn.said_at,
+                    recorded_at=at,
+                )
+                positions[turn.thread] += 1
+                batch.append((utterance, self.vector(episodic.spoken(speaker, message.text))))
+        episodic.put(connection, number, batch)
+
+    def apply(
+        self,
+        turn: Turn,
+        decisions: Sequence[Decision],
+        *,
+        revision: int,
+        shown: Sequence[Sequence[str]] = (),
+        recalled: Sequence[str] = (),
+        cited: Sequence[str] = (),
+        index: bool = True,
+    ) -> list[Applied]:
+        """Carry out decisions and mark the turn as written, all or nothing; a turn that is written already changes nothing.
+
+        Args:
+            turn: the turn, queued before.
+            decisions: what to do, as the guard passed them.
+            revision: of the owner's memories when it was decided.
+            shown: for each decision the ids that the policy saw.
+            recalled: memory ids that the turn recalled.
+            cited: memory ids that its answer cited.
+            index: follow up with the vectors at once; False leaves them to `index_pending`.
+
+        Raises:
+            StaleDecision: the owner's memories have changed since; decide again.
+        """
+        self.embed([d.text or d.candidate.text for d in decisions if d.op in ("ADD", "UPDATE")])
+
+        def work(connection: Connection) -> list[Applied]:
+            number = ledger.enlist_owner(connection, check_owner(turn.owner))
+            if ledger.turn_state(connection, number, turn.thread, turn.message_id) == "done":
+                return []
+            if decisions and ledger.revision(connection, number) != revision:
+                raise StaleDecision(turn.owner)
+            at = times.now()
+            done = applying.apply(connection, number, turn, decisions, self.vector, at, shown)
+            ledger.count_use(connection, number, list(recalled), turn.said_at, "recalled")
+            ledger.count_use(connection, number, list(cited), turn.said_at, "cited")
+            ledger.finish_turn(connection, number, turn)
+            return done
+
+        return self._commit(work) if index else self._write(work)
+
+    def fail(self, turn: Turn, error: str) -> None:
+        """Note why a queued turn could not be written; it stays in the queue."""
+        with self._owned(turn.owner, writes=True) as (connection, number):
+            ledger.fail_turn(connection, number, turn, error)
+
+    # Editing by hand
+
+    def add(self, owner: str, text: str, **fields: Any) -> Applied:
+        """Add a memory by hand; `fields` are those of `Memory` (kind, subject, attribute, value, importance, tags, metadata…)."""
+        return self._edit(owner, [text], lambda c, n: edits.add(c, n, owner, text, fields, self.vector))
+
+    def edit(self, owner: str, memory_id: str, text: str) -> Applied:
+        """Give a memory a new text, as a new version."""
+        return self._edit(owner, [text], lambda c, n: edits.edit(c, n, memory_id, text, self.vector))
+
+    def delete(self, owner: str, memory_id: str, reason: str = "deleted by hand") -> Applied:
+        """Retract a memory. It leaves a tombstone and can be restored."""
+        return self._edit(owner, [], lambda c, n: edits.delete(c, n, memory_id, reason))
+
+    def restore(self, owner: str, memory_id: str, version: int | None = None) -> Applied:
+        """Make a version of a memory the current one again; the newest one before the present without `version`."""
+        texts = [memory.text for memory in self.versions(owner, memory_id)]
+        return self._edit(owner, texts, lambda c, n: edits.restore(c, n, memory_id, version, self.vector))
+
+    def pin(self, owner: str, memory_id: str, pinned: bool = True) -> Applied:
+        """Pin a memory, so that no decision changes it and nothing forgets it; or let it go again."""
+        return self._edit(owner, [], lambda c, n: edits.pin(c, n, memory_id, pinned))
+
+    def undo(self, owner: str, *, last: int = 1, turn: tuple[str, str] | None = None) -> list[Applied]:
+        """Take back the owner's last changes, newest first, or those of one turn (thread, message id), by new events."""
+        with self._owned(owner) as (connection, number):
+            chosen = edits.undoable(connection, number, last=last, turn=turn)
+        self.embed([event.detail["before"]["text"] for event in chosen if event.detail["before"]])
+        return self._commit(lambda c: [applying.undo(c, number, event, self.vector, times.now()) for event in chosen])
+
+    def put_memories(self, owner: str, records: Sequence[Memory], reason: str) -> int:
+        """Write memories that come from elsewhere with all their fields; ids that are there already are left alone. Returns how many were new."""
+        self.embed([record.text for record in records])
+        return self._commit(lambda c: edits.take_over(c, ledger.enlist_owner(c, check_owner(owner)), owner, records, reason, self.vector))
+
+    def _edit(self, owner: str, texts: Sequence[str], work: Callable[[Connection, int], Applied]) -> Applied:
+        self.embed(texts)
+        return self._commit(lambda connection: work(connection, ledger.enlist_owner(connection, check_owner(owner))))
+
+    # Vectors
+
+    def embed(self, texts: Sequence[str]) -> None:
+        """Make sure that the vectors of `texts` are at hand for `vector`."""
+        with self._vectors_lock:
+            missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if not missing:
+            return
+        made = embedding_array(self.embeddings, missing)
+        with self._vectors_lock:
+            self._vectors.update(zip(missing, made, strict=True))
+            while len(self._vectors) > REMEMBERED_VECTORS + len(texts):
+                self._vectors.popitem(last=False)
+
+    def vector(self, text: str) -> np.ndarray:
+        """Return the vector of a text as a record is embedded (float32, unit length)."""
+        with self._vectors_lock:
+            kept = self._vectors.get(text)
+        return kept if kept is not None else embedding_array(self.embeddings, [text])[0]
+
+    def embed_query(self, text: str) -> np.ndarray:
+        """Return the vector of a question (float32, unit length)."""
+        return query_array(self.embeddings, text)
+
+    def _nearest(self, connection: Connection, owner: str, *, live: bool) -> finding.Nearest:
+        current = ledger.generation(connection)
+        return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live)
+
+    # Transactions
+
+    @contextmanager
+    def _owned(self, owner: str, *, writes: bool = False) -> Iterator[tuple[Connection, int]]:
+        """One transaction for one owner; somebody unknown owns nothing, as number 0."""
+        check_owner(owner)
+        with self.ledger.write() if writes else self.ledger.read() as connection:
+            yield connection, ledger.owner_number(connection, owner) or 0
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        with self.ledger.write() as connection:
+            return work(connection)
+
+    @contextmanager
+    def locked(self) -> Iterator[int]:
+        """Hold the lock between processes; yields the index generation. The client is fresh when the block starts."""
+        try:
+            with self._lock, self._file_lock:
+                with self.ledger.read() as connection:
+                    current = ledger.generation(connection)
+                    interrupted = ledger.get_meta(connection, "indexing") == "1"
+                if interrupted:
+                    self.index.forget()  # a writer died in the middle: what this client holds may be older than the files
+                yield current
+        except Timeout as error:
+            raise StoreError(
+                f"Another process has been writing to {self.home} for more than {LOCK_TIMEOUT} s. Try again, or end it."
+            ) from error
+
+    def _commit(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in one transaction, then bring the vectors after it."""
+        with self.locked() as current:
+            with self.ledger.write() as connection:
+                result = work(connection)
+                announced = self._announce(connection)
+            self._index(current, announced)
+        return result
+
+    def index_pending(self) -> int:
+        """Index what waits to be indexed and return how many rows that were."""
+        with self.ledger.read() as connection:
+            waiting = semantic.pending(connection, 1) or episodic.pending(connection, 1)
+        if not waiting:
+            return 0
+        with self.locked() as current:
+            with self.ledger.write() as connection:
+                announced = self._announce(connection)
+            return self._index(current, announced)
+
+    def _announce(self, connection: Connection) -> int:
+        # Raised before the vectors are written and again after: a reader in between opens anew twice rather than never.
+        ledger.set_meta(connection, "indexing", "1")
+        return ledger.raise_generation(connection)
+
+    def _index(self, before: int, announced: int) -> int:
+        with self.ledger.read() as connection:
+            waiting: dict[StoreName, Any] = {"semantic": semantic.pending(connection), "episodic": episodic.pending(connection)}
+        for store, rows in waiting.items():
+            if rows:
+                self.index.upsert(store, [row[1:] for row in rows], before)
+        self.index.wrote(announced)
+        with self.ledger.write() as connection:
+            for table, store in ((memories, "semantic"), (utterances, "episodic")):
+                _mark_indexed(connection, table, [row[0] for row in waiting[store]])
+            ledger.set_meta(connection, "indexing", "0")
+            after = ledger.raise_generation(connection)
+        self.index.wrote(after)
+        return sum(len(rows) for rows in waiting.values())
+
+
+def _mark_indexed(connection: Connection, table: Any, rows: Sequence[int]) -> None:
+    if rows:
+        connection.execute(table.update().where(table.c.row.in_(rows)).values(indexed=True))
+
+
+_locks: dict[Path, threading.RLock] = {}
+_locks_lock = threading.Lock()
+
+
+def _process_lock(home: Path) -> threading.RLock:
+    """Return the lock between threads that goes with the one between processes."""
+    with _locks_lock:
+        return _locks.setdefault(home, threading.RLock())
