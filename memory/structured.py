@@ -32,7 +32,10 @@ _lock = threading.Lock()
 _REFUSED_FORMAT = re.compile(
     r"response_format|json_schema|json_object|json mode|structured output|grammar", re.IGNORECASE
 )
-_SECRET = re.compile(r"\b(?:sk|pk|key|hf|gsk)[-_][\w*.-]{6,}|\bbearer\s+\S+|://[^/\s@]+@", re.IGNORECASE)
+_SECRET = re.compile(
+    r"\b(?:sk|pk|key|hf|gsk)[-_][\w*.-]{6,}|\bbearer\s+\S+|://[^/\s@]+@|(?<=provided: )\S+|(?<=key: )\S+|(?<=key=)\S+|(?<=token=)\S+",
+    re.IGNORECASE,
+)
 _THINK = re.compile(r"<(/?)(?:think(?:ing)?|thought|reasoning|reflection)>", re.IGNORECASE)
 _START = re.compile(r"[{\[]")
 _BROKEN = re.compile(r"\{\s*(?:[\"'}]|\w+\s*:)|\[\s*(?:[{\"'\[\]]|$)")

@@ -59,8 +59,8 @@ class LLMPolicy:
                 log.warning("Rejected a decision of the model: %s (op %r, target %r)", read, verdict.op, verdict.target)
                 continue
             at, target = read
-            taken = {d.op for d in accepted.get(at, [])}
-            if taken and taken | {verdict.op} != {"ADD", "DELETE"}:
+            taken = [d.op for d in accepted.get(at, [])]
+            if taken and sorted([*taken, verdict.op or ""]) != ["ADD", "DELETE"]:
                 log.warning("Rejected a second decision of the model on candidate %d (op %r)", at, verdict.op)
                 continue
             decision = self._decision(verdict, candidates[at], target)
