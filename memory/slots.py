@@ -7,7 +7,7 @@ place; a many-valued one collects values. Some slots are families: `favourite_<t
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from sharpwave.memory.records import Kind
@@ -79,11 +79,18 @@ _FAMILIES: Mapping[str, SlotRule] = MappingProxyType(
     }
 )
 _UNKNOWN = SlotRule()
+FORMER = "former:"
+"""Before an attribute: its value held once, and says nothing about the present."""
 _DERIVED_WORD = re.compile(r"[^\W_]+")
 
 
 def slot(attribute: str) -> SlotRule:
-    """Return the rule of `attribute`: its own, its family's, or that of an unlisted attribute (single-valued)."""
+    """Return the rule of `attribute`: its own, its family's, or that of an unlisted attribute (single-valued).
+
+    What once held (`former:…`) is many-valued.
+    """
+    if attribute.startswith(FORMER):
+        return replace(slot(attribute.removeprefix(FORMER)), many=True)
     if attribute in SLOTS:
         return SLOTS[attribute]
     return next((rule for prefix, rule in _FAMILIES.items() if attribute.startswith(prefix)), _UNKNOWN)
@@ -91,6 +98,7 @@ def slot(attribute: str) -> SlotRule:
 
 def aliases(attribute: str) -> str:
     """Return words that help to find facts of `attribute`, separated by spaces; its own words for an unlisted one."""
+    attribute = attribute.removeprefix(FORMER)
     own = " ".join(_DERIVED_WORD.findall(attribute))
     known = slot(attribute).aliases
     return known if attribute in SLOTS else f"{own} {known}".strip()

@@ -168,6 +168,18 @@ def first_person(text: str) -> bool:
     return bool(_FIRST.search(expanded(text)))
 
 
+_TELEGRAPHIC = re.compile(
+    r"(?:just |recently |still |currently |now |also |originally |been )*(?:allergic|lactose|gluten|vegan|vegetarian|pescatarian|live|living|based|moved|relocated|work|working|born|from|married|single|divorced|engaged"
+    r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired|suffer|grew up)\b",
+    re.IGNORECASE,
+)
+
+
+def telegraphic(text: str) -> bool:
+    """Whether an English `text` may leave out its "I" ("allergic to nuts", "just moved to Bergen")."""
+    return bool(_TELEGRAPHIC.match(straight(text)))
+
+
 def unquoted(text: str) -> str:
     """Return `text` with spoken quotations blanked out, length kept; a quoted name or word stays."""
     return _QUOTED.sub(lambda m: " " * len(m[0]) if _PERSONAL_QUOTE.search(m[0]) else m[0], straight(text))
@@ -212,7 +224,7 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if explicit:
         yield explicit
         return
-    if _REQUEST.match(expanded(sentence)) and re.search(r":\s", sentence):
+    if re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence))):
         return
     for quote in split(sentence):
         if states_command(quote):

@@ -5,23 +5,11 @@ share one grammar. No rule fits: no slot, and the clause is kept as it stands.
 """
 
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from sharpwave.memory.extract.clauses import MEDICAL_SOURCE, unquoted
-from sharpwave.memory.extract.values import (
-    ANIMALS,
-    KIN,
-    clean,
-    is_date,
-    is_job,
-    is_name,
-    is_place,
-    is_thing,
-    is_vehicle,
-    place_attribute,
-    thing_key,
-)
+from sharpwave.memory.extract.grammar import ANIMAL, CLAUSES, KIN_WORD, PREDICATES, Row
+from sharpwave.memory.extract.values import ANIMALS, KIN, clean, is_name, is_vehicle, place_attribute, thing_key
 from sharpwave.memory.phrases import expanded, without_adverbs
 
 USER = "user"
@@ -31,125 +19,293 @@ USER = "user"
 class Reading:
     """What a clause says."""
 
-    subject: str
+    subject: str = USER
     attribute: str | None = None
     value: str | None = None
     retract: bool = False
     history: bool = False
+    hedged: bool = False
 
 
-_BE = r"(?:am|is|are|was|were|(?:have|has|had) been|been|be)"
-_HAVE = r"(?:have|has|had|own|owns|owned|got|have got|has got|am having)"
-_V = r"(?P<v>.+)"
-_A = r"(?:an? |the |my |our |some )?"
-_KIN = "|".join(sorted(KIN, key=len, reverse=True))
-_ANIMAL = rf"(?P<a>(?:[\w-]+ ){{0,4}}?(?:{'|'.join(sorted(ANIMALS, key=len, reverse=True))})s?)"
-_CALLED = r"(?:called|named|whose name is|by the name of|name of)"
-_DAYS = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays?|weekends?)"
-_WHEN = rf"(?P<v>(?:{_DAYS}|weekday|weekend)(?: (?:mornings?|afternoons?|evenings?|nights?))?(?:(?:,| and|, and| &) {_DAYS})*(?: at [\w:]+)?)"
-
-Check = Callable[[str], bool]
+def _re(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
-def _any(value: str) -> bool:
-    return True
-
-
-def _rows(*rows: tuple[str, str, Check]) -> tuple[tuple[str, re.Pattern[str], Check], ...]:
-    return tuple((attribute, re.compile(pattern, re.IGNORECASE), check) for attribute, pattern, check in rows)
-
-
-# Predicates: matched at the start of what follows the subject; adverbs are gone by then.
-_PREDICATES = _rows(
-    ("plan", rf"(?:am|are|is) (?:planning|hoping|aiming|intending|going|about|set|due|scheduled) (?:on|to) {_V}", _any),
-    ("plan", rf"(?:plan|plans|intend|intends|aim|hope|want|wants) (?:on|to) {_V}", _any),
-    ("plan", rf"(?:will be|will) (?P<v>(?!not\b).+)", _any),
-    ("plan", r"(?:am|are|is) (?P<v>(?:moving|relocating|flying|travelling|traveling|getting (?:married|divorced)|starting|leaving|visiting) .+)", _any),
-    ("plan", rf"(?P<v>(?:move|start|fly|leave|travel) .*\b(?:tomorrow|next \w+|on {_DAYS}|in \w+ (?:days|weeks|months)))", _any),
-    ("age", rf"(?:{_BE} )?(?:aged )?(?P<v>\d{{1,3}}(?:[ -]years?[ -]old| ?yo| ?y/o)|(?:[a-z]+ty[ -])?[a-z]+ years old)\b", _any),
-    ("age", rf"(?:{_BE} (?:turning )?|turned |turns |turn )(?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty)(?:-\w+)?)(?=$| (?:and|yesterday|today|last|this|in|on|next|now|with)\b|[,.])", _any),
-    ("birthday", rf"(?:{_BE} )?born (?:on|in) (?P<v>(?:the )?(?:\d|january|february|march|april|may|june|july|august|september|october|november|december).*)", is_date),
-    ("origin", rf"(?:{_BE} )?(?:originally )?(?:from|born(?: and (?:raised|bred))? in|raised in) {_V}", is_place),
-    ("origin", rf"(?:come|comes|came|hail|hails|grew up|spent my childhood) (?:originally )?(?:from|in) {_V}", is_place),
-    ("home", rf"(?:{_BE} )?(?:live|lives|lived|living|reside|resides|resided|residing|based|located|settled|settling|settle)(?: \w+)?(?: down)? (?:in|into|near|outside) {_V}", is_place),
-    ("home", rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled)(?: \w+)?(?: from .+?)? (?:to|in) {_V}", is_place),
-    ("home", rf"(?:have |has )?(?:left|swapped|traded) .+? (?:for|and (?:moved|relocated|went) to) {_V}", is_place),
-    ("home", rf"calls? {_V} (?:my |our )?home", is_place),
-    ("home", rf"{_HAVE} (?:an? |my |our )(?:\w+ )?(?:flat|apartment|place|house|home|studio) in {_V}", is_place),
-    ("job", rf"(?:{_BE} )?(?:work|works|worked|working|employed) as (?:an? |the )?{_V}", _any),
-    ("job", rf"(?:(?:have|has) )?(?:became|become|retrained as|trained as|qualified as|hired as|promoted to|got promoted to|was promoted to|switched careers? to|changed careers? to) {_A}{_V}", _any),
-    ("job", rf"(?:(?:have|has) )?(?:started|taken|took|accepted|got|landed|begun|began)(?: up| on)? (?:an? |my )?(?:new )?(?:job|position|role|career|work|post) as {_A}{_V}", _any),
-    ("job", rf"(?:make|makes|earn|earns|made) (?:an?|my|his|her|their) living (?:as |by )?{_A}{_V}", _any),
-    ("job", rf"{_BE} {_A}(?P<v>[^,]+?) (?:by (?:trade|profession|training)|for a living)", _any),
-    ("job", r"(?P<v>teach(?:es)? [\w ]+|run(?:s)? (?:a|my own) [\w ]+(?:business|company|shop|studio|agency|restaurant|bakery|cafe|café)) ?.*", _any),
-    ("employer", rf"(?:{_BE} )?(?:work|works|worked|working|employed|interning)(?: \w+)? (?:for|at|by) {_V}", is_thing),
-    ("employer", rf"(?:(?:have|has) )?(?:joined|started(?: (?:an? )?(?:new )?(?:job|work|working|position|role))? (?:at|for|with)|got (?:a|the|my) (?:new )?job (?:at|with)|moved over to|switched to) {_V}", is_name),
-    ("employer", rf"{_BE} (?:at|with) {_V}", is_name),
-    ("job", rf"(?:work|works|worked|working|{_BE}) in (?P<v>(?:marketing|finance|sales|education|healthcare|logistics|insurance|hr|it|tech|construction|retail|advertising|banking|research|publishing|hospitality|accounting|law|human resources)\b.*)", _any),
-    ("allergy", rf"(?:{_BE} )?(?:allergic|intolerant|sensitive) to {_V}", is_thing),
-    ("allergy", rf"{_HAVE} {_A}(?:\w+ )?(?:allergy|allergies|intolerance|reaction) to {_V}", is_thing),
-    ("allergy", rf"(?:{_HAVE}|suffer from|suffers from) {_A}(?P<v>[\w -]+?) (?:allergy|allergies|intolerance)", is_thing),
-    ("allergy", rf"{_BE} (?P<v>[\w-]+)[ -]intolerant", _any),
-    ("allergy", rf"(?:react|reacts|reacted) (?:badly )?to {_V}", is_thing),
-    ("diet", rf"(?:(?:{_BE}|went|have gone|turned|became|have become|follow|follows|eat|eats|keep|keeps) )?{_A}(?P<v>(?:strict |lifelong |mostly |strictly )?(?:vegan|vegetarian|veggie|pescatarian|pescetarian|flexitarian|halal|kosher|keto|paleo|gluten[- ]free|dairy[- ]free|plant[- ]based|low[- ]carb|sugar[- ]free|carnivore)(?: diet)?)\b", _any),
-    ("diet", rf"(?:{_BE} on|follow|follows|stick to|sticks to) {_A}(?P<v>[\w -]+ diet)", _any),
-    ("avoids", rf"(?:avoid|avoids|stay away from|steer clear of|have to avoid|must avoid|keep off|should avoid|should stay away from) {_V}", is_thing),
-    ("handedness", rf"(?:{_BE} )?(?P<v>left-handed|right-handed|ambidextrous|left handed|right handed|a lefty|a southpaw)", _any),
-    ("condition", rf"(?:{_BE} |got )?diagnosed (?:with|as) {_V}", _any),
-    ("condition", rf"(?:suffer|suffers|suffering|suffered) from {_V}", _any),
-    ("condition", rf"(?:{_HAVE}|live with|lives with|get|gets) {_A}(?P<v>(?:[\w-]+ ){{0,3}}?(?:asthma|diabetes|epilepsy|migraines?|adhd|add|autism|coeliac|celiac|coeliac disease|arthritis|eczema|depression|anxiety|insomnia|hypertension|blood pressure|heart (?:condition|problem|murmur)|an?emia|dyslexia|tinnitus|vertigo|psoriasis|scoliosis|hay ?fever|\w+itis|\w+osis|\w+pathy|\w+aemia|\w+emia|\w+ syndrome|\w+ disorder|\w+ disease|\w+ condition))\b", _any),
-    ("condition", rf"{_BE} {_A}(?P<v>(?:type [12] )?(?:diabetic|asthmatic|epileptic|coeliac|celiac|colou?r[- ]?blind|dyslexic|autistic|deaf|blind|pregnant|hypertensive|an?emic))\b", _any),
-    ("medication", rf"(?:take|takes|taking|am taking|is taking|am on|is on|use|uses|was prescribed|got prescribed|inject|injects) (?P<v>(?:\d+ ?m[cg]g? (?:of )?)?\w+(?:in|ol|ine|ide|ate|pril|one|ium|am|pam|statin|tablets|pills|antibiotics|inhaler|insulin))(?= |$)(?! (?:class|lessons|photo))", lambda v: len(v) > 6 and v.split()[-1] not in _NOT_DRUGS),
-    ("medication", r"(?:take|takes|taking|am taking|is taking|am on|is on) (?P<v>[\w -]+?) (?:for my|for his|for her|tablets|pills|daily|every day|twice a day)\b", lambda v: not re.search(r"\b(?:bus|train|lessons?|class|classes|walk|photos?|dog)\b", v)),
-    ("pet", rf"(?:(?:have|has) )?(?:{_HAVE}|keep|keeps|adopted|rescued|bought|foster|fosters|look after|looks after|welcomed|picked up|share my home with|live with) (?:an? |the |my |two |three |four |five |\d+ |some |our |another |one )?(?:\w+ )?{_ANIMAL}(?: \w+)??,? {_CALLED} (?P<v>[\w'-]+(?:(?:,| and|, and) [A-Z][\w'-]+)*)", _any),
-    ("pet", rf"(?:(?:have|has) )?(?:{_HAVE}|keep|keeps|adopted|rescued|bought|foster|fosters|look after|looks after|welcomed|share my home with|live with) (?P<v>(?:an? |my |our |two |three |four |five |\d+ |some |another |one )?{_ANIMAL}(?:(?:,| and|, and) (?:an? |two |three |\d+ )?(?:{'|'.join(sorted(ANIMALS, key=len, reverse=True))})s?)*)(?![\w-])(?! (?:allergy|food|show|video|park|walker|person|lover))", _any),
-    ("spouse", rf"(?:{_BE} |got )?married to {_V}", is_name),
-    ("spouse", rf"(?:have |has )?(?:married|tied the knot with) {_V}", is_name),
-    ("partner", rf"(?:{_BE} |have started |started )?(?:dating|seeing|going out with|together with|in a relationship with|engaged to|with|involved with) {_V}", is_name),
-    ("partner", rf"share my life with {_V}", is_name),
-    ("marital_status", rf"(?:{_BE}|got) (?P<v>(?:happily |newly |recently )?(?:married|single|divorced|engaged|widowed|a widower|a widow|separated))(?! to\b)", _any),
-    ("kin", rf"(?:{_HAVE}) (?P<v>(?:an? |one |two |three |four |five |\d+ |no )?(?:[\w-]+[ -]){{0,2}}?(?P<k>{_KIN})s?(?: {_CALLED} [\w'-]+(?:(?:,| and|, and) [A-Z][\w'-]+)*)?)", _any),
-    ("kin", rf"{_BE} (?P<v>(?:an? |the )?(?:\w+ )?(?P<k>(?:mother|father|mum|mom|dad|parent)) (?:of|to) .+)", _any),
-    ("language", rf"(?:can )?(?:speak|speaks|spoke|understand|know|knows|(?:have )?mastered|learned|learnt|studied|get by in|gets by in|hold a conversation in|converse in) (?P<v>(?:fluent |some |a (?:little|bit of) |basic |both )?{{LANG}}(?:(?:,| and|, and) {{LANG}})*)\b", _any),
-    ("language", rf"(?:{_BE} )?(?:fluent|bilingual|conversational|proficient) in {_V}", _any),
-    ("language", rf"{_BE} (?:learning|studying|taking|practising|practicing) {_A}(?P<v>{{LANG}})\b", _any),
-    ("language", rf"(?:take|takes|started|started learning|have started learning|learn|learns) (?P<v>{{LANG}})\b", _any),
-    ("vehicle", rf"(?:drive|drives|drove|ride|rides|am driving|get around in|gets around in|commute in|cycle on) (?:around )?(?:in )?(?:an? |my |our |his |her )(?:new |old |used |second-hand |little )?{_V}", is_thing),
-    ("vehicle", rf"(?:(?:have|has) )?(?:{_HAVE}|bought|purchased|leased|upgraded to|switched to|traded .+ for|swapped .+ for|replaced .+ with|gone from .+ to) {_A}(?:new |old |used |second-hand )?(?:\w+ )?(?:car|motorbike|motorcycle|van|truck|scooter|bike), (?:an? )?{_V}", _any),
-    ("vehicle", rf"(?:(?:have|has) )?(?:{_HAVE}|bought|purchased|leased|upgraded to|switched to|(?:traded|swapped|sold) .+ (?:for|and (?:got|bought))|replaced .+ with|gone from .+ to) (?P<v>(?:an? |the )?.+)", is_vehicle),
-    ("studies", rf"(?:{_BE} )?(?:doing|have|has|got|finishing|did|pursuing|completing|working towards|started) (?:an? |my |his |her )(?:\w+ )?(?:phd|doctorate|master's|masters|master|bachelor's|bachelors|degree|msc|ba|bsc|ma|mba)(?: degree)? (?:in|on) {_V}", _any),
-    ("studies", rf"(?:{_BE} )?(?:majoring|majored|major) in {_V}", _any),
-    ("school", rf"(?:{_BE} )?(?:study|studies|studied|studying|enrolled|graduated|graduate|a student|a phd student|a postdoc|a freshman|a senior|a junior)(?: [\w ]+?)? (?:at|from) {_V}", is_thing),
-    ("school", rf"(?:attend|attends|attended|go to|goes to|went to) (?P<v>(?:[\w'.-]+ ){{0,3}}(?:university|college|school|academy|institute|polytechnic)(?: of [A-Z]\w+)?)", _any),
-    ("studies", rf"(?:{_BE} )?(?:study|studies|studied|studying) {_V}", is_thing),
-    ("schedule", rf"(?P<t>.+?) (?:on|every) {_WHEN}(?: for .+| with .+)?$", _any),
-    ("dislikes", rf"(?:hate|hates|hated|dislike|dislikes|loathe|loathes|detest|detests|despise|despises|resent|abhor) {_V}", is_thing),
-    ("dislikes", rf"(?:can|could) not (?:stand|bear|abide|tolerate|cope with) {_V}", is_thing),
-    ("dislikes", rf"(?:do|does|did) not (?:much )?(?:like|enjoy|love|care for|fancy) {_V}", is_thing),
-    ("dislikes", rf"{_BE} not (?:an? |much of an? )?(?:(?:big|huge|great|massive) )?(?:fan of|into|keen on|fond of|one for) {_V}", is_thing),
-    ("dislikes", rf"{_BE} (?:sick of|tired of|fed up with|over|scared of|afraid of|terrified of) {_V}", is_thing),
-    ("dislikes", rf"(?:have|has) (?:gone off|grown tired of|come to hate|grown to hate) {_V}", is_thing),
-    ("dislikes", r"(?P<v>.+) (?:is|are) not (?:my (?:thing|cup of tea|jam|favourite)|for me)\b", is_thing),
-    ("avoids", rf"(?:do|does|can|will|did|must|should|may) not (?:eat|drink|have|touch|consume|tolerate|digest) {_V}", is_thing),
-    ("avoids", rf"never (?:eat|drink|touch)s? {_V}", is_thing),
-    ("hobby", rf"(?:(?:have|has) )?(?:taken up|took up|picked up|got into|started doing|started playing|got hooked on|started) (?P<v>(?!an?\b|my\b|the\b|work|to\b|at\b|our\b).+)", is_thing),
-    ("hobby", rf"{_BE} (?:into|keen on|hooked on|big on|an avid|a keen|a passionate|an amateur) {_V}", is_thing),
-    ("hobby", rf"(?:do|does|did|practi[sc]e|practi[sc]es|play|plays|played|playing|am playing|can play|go|goes) (?P<v>(?!to\b|not\b|with\b|the role|back|out|home|for\b|on\b|by\b|it\b|my best|what|that|this|well|all\b|most\b|every|your|so\b|over|through).+)", is_thing),
-    ("hobby", r"(?:like|love|enjoy|spend) (?P<v>.+?) (?:in my (?:free|spare) time|as a hobby|for fun)", is_thing),
-    ("hobby", r"spend (?:my|most|all|a lot)[\w ]*? (?:evenings|weekends|time|free time|mornings|sundays|saturdays)? ?(?:on |doing )?(?P<v>\w+ing\b.*|(?<=on ).+)", is_thing),
-    ("likes", rf"(?:love|loves|loved|like|likes|liked|enjoy|enjoys|enjoyed|adore|adores|prefer|prefers|fancy|treasure|cherish)(?: to)? {_V}", is_thing),
-    ("likes", rf"{_BE} (?:keen on|fond of|crazy about|mad about|passionate about|obsessed with|addicted to|in love with|partial to|an? (?:big |huge |massive |great |lifelong |die-hard )*fan of|an? (?:big |huge )?lover of) {_V}", is_thing),
-    ("likes", rf"(?:have|has) (?:a soft spot|a weakness|a passion|a thing|a sweet tooth) for {_V}|(?:have|has) (?:come|grown) to (?:love|like) (?P<w>.+)", is_thing),
-    ("likes", rf"(?:always )?(?:order|orders|go for|goes for|can not (?:start the day|live|do) without) {_V}", is_thing),
-    ("project", rf"(?:{_BE} |have been )?(?:working on|building|writing|developing|maintaining|renovating|restoring|designing|training for|organising|organizing) {_V}", is_thing),
-    ("possession", rf"(?:(?:have|has) )?(?:own|owns|bought|purchased|collect|collects|acquired|inherited) (?:an? |the |my |some |two |three |\d+ )?{_V}", is_thing),
-    ("job", rf"{_BE} (?:an? |the )(?P<v>[^,]+)", is_job),
-    ("job", rf"(?:{_BE} )?(?:a |an )?(?P<v>(?:retired|unemployed|self-employed|a freelancer|freelance|between jobs)\b(?: \w+)?)", _any),
+_NOUN = (
+    r"(?:(?:older|elder|younger|little|big|eldest|oldest|youngest|best|other|late|new|old|close|twin|second|first|former|upstairs|downstairs"
+    r"|dear|good|foster|adopted|step|maternal|paternal|great) )*"
 )
-_NOT_DRUGS = frozenset("train cabin line time machine magazine vaccine routine wine caffeine online one phone plane medicine zone stone drone exam program team private late climate debate date side ride guide inside outside".split())
-_LANGUAGES = (
-    "Arabic|Bengali|Bulgarian|Cantonese|Catalan|Chinese|Croatian|Czech|Danish|Dutch|English|Estonian|Farsi|Finnish|French|Galician|German|Greek|Gujarati"
-    "|Hebrew|Hindi|Hungarian|Icelandic|Indonesian|Irish|Italian|Japanese|Korean|Latin|Latvian|Lithuanian|Malay|Mandarin|Marathi|Norwegian|Persian|Polish"
-    "|Portuguese|Punjabi|Romanian|Russian|Serbian|Slovak|Slovenian|Somali|Spanish|Swahili|Swedish|Tagalog|Tamil|Telugu|Thai|Turkish|Ukrainian|Urdu"
-    "|Vietnamese|Welsh|Yoruba|Zulu|Esperanto|sign language|BSL|ASL"
+_WHO = rf"{_NOUN}(?:{KIN_WORD})s?|{_NOUN}{ANIMAL}"
+_NAMED = r"(?P<n>,? (?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?,?)"
+_PERSON = _re(rf"(?:my|our) (?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,)? (?P<p>(?!and I\b).+)")
+_NAME_OF = _re(rf"(?:my|our) (?P<k>{_NOUN}(?:{KIN_WORD})s?)(?:'s? name is| is (?:called|named)| are (?:called|named)| goes by) (?P<v>.+)")
+_MENTION = _re(rf"\b(?:my|our|an?|another) (?P<k>{_WHO})\b(?:{_NAMED}|,? (?:called|named) (?P<c>(?-i:[A-Z])[\w-]+)|'s name is (?P<d>(?-i:[A-Z])[\w-]+))?")
+_FRONT = _re(
+    r"(?:[^,]{1,60},\s+(?=(?:I|we|my|our)\b)|(?:in|on|at|since|after|before|last|these|this|every|from|for|by|during|until|back|now|nowadays|today"
+    r"|yesterday|lately|professionally|usually|sometimes|most|once|originally|as|when|about|around|two|three|four|five|six|ten|\d+|a|the|some|over|right)"
+    r"\b[^,]{0,60}?\s(?=(?:I|we)\s))"
 )
+_ME = _re(
+    r"(?:I|we|both of us|(?:me and )?(?:my|our) [\w-]+(?: (?-i:[A-Z])\w+)? and (?:I|me)|(?-i:[A-Z])\w+ and I|me and (?-i:[A-Z])\w+)\s+(?P<p>.+)"
+)
+_PRONOUN = _re(r"(?:(?:he|she|they|it)|(?P<name>(?:his|her|their|its) name))\s+(?P<p>.+)")
+_NAME_FIRST = re.compile(r"(?P<n>[A-Z][\w-]+)\s+(?P<p>.+)")
+_REPLACED = _re(
+    r"(?:,? and|,|;|,? then) (?:(?:I|we|have|has|then|instead|my) )*"
+    r"(?=(?:moved|got|bought|became|started|joined|switched|adopted|work|live|drive|am|is|took|picked|went)\b)"
+)
+_PAST = _re(r"(?:used to|lived|worked|was|were|owned|drove|dated|formerly|previously|resided|spoke)\b|had (?=an? |two |three )")
+_NOT_PAST = _re(
+    r".*\bsince\b|(?:was|were) (?:born|raised|diagnosed|promoted|hired|prescribed|given|told|named)\b|had (?:a baby|surgery|an operation|a son|a daughter|twins)\b"
+)
+_HEDGE = _re(r"I (?:think|believe|guess|suppose|am pretty sure|am fairly sure|am quite sure|am almost sure)(?: that)? (?=(?:I|my|we|our)\b)")
+_MAYBE = _re(r"\b(?:probably|i think|i believe|i guess|i suppose|might be|apparently|if i remember|pretty sure|fairly sure|not certain|more or less)\b")
+
+_COMMAND = _re(
+    r"\W*(?:(?:please|ok|okay|actually|no|oh|and|also|you can|can you|could you)\W+)*(?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn)"
+    r" (?:(?:about|everything about|all) )?(?:the (?:fact|thing|bit|part) )?(?:that )?(?:what I (?:said|told you)(?: before)?(?: about)?|what you know about)?\s*(?P<p>.*)"
+)
+_UNTRUE = _re(
+    r"(?:(?:that|the fact that) (?P<p>.+?) (?:is|was) (?:not|no longer) (?:true|right|correct|the case|accurate|valid|so)\b|(?:that|it|this)(?: one)? (?:is|was) (?:not|no longer|wrong|outdated)\b)"
+)
+_NOT_ANY_MORE = _re(
+    r"(?:(?P<be>am|is|are|was|were|have been|has been) |(?:do|does|did|have|has|can|will) )?(?:no longer|not) (?P<p>.+?)(?: (?:any more|any longer|after all)\b.*)"
+)
+_NO_LONGER = _re(r"(?:(?P<be>am|is|are|was|were) |(?:do|does|have|has|can|could) )?no longer (?P<p>.+)")
+_NOT = _re(r"(?:(?P<be>am|is|are) not |(?:do|does|have|has|can) not (?=(?:have|own|live|work|speak|play|drive|ride|use|take|go|do|study|date|collect|keep)\b))(?P<p>(?:the one )?.+)")
+_GAVE_UP = _re(
+    r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit|quitting|stopped|stop|ceased|dropped(?: out of)?|done with|through with|finished with|kicked"
+    r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned as|cut out|sworn off) (?P<p>(?!by\b|at\b|in\b|for\b|to\b|off\b|my phone).+)"
+)
+_GAVE_AWAY = _re(
+    r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )(?P<p>.+)"
+)
+_JOBLESS = _re(
+    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from|handed in my notice at) (?:my|the|his|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
+)
+_LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
+_SPLIT = _re(
+    r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?-i:[A-Z])\w+) and I) )*(?:broke up|broken up|split(?: up)?|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it quits|called off (?:our|the|my) engagement)\b(?: with (?P<v>.+))?"
+    r"|(?:it is over (?:with|between)|(?P<w>(?-i:[A-Z])\w+|my \w+) (?:left|dumped) me\b)\s*(?P<x>.*)"
+)
+_DIED = _re(r"(?:(?:has|have|was|were|is|had to be) )?(?:died|passed away|passed|dead|put down|put to sleep|ran away|run away|gone|crossed the rainbow bridge)\b")
+_OVER = _re(
+    r"(?:no more (?P<v>.+?) for me\b|(?P<w>.+?) (?:is|are|was|were|has|have) (?:off my list|a thing of the past|gone|over|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the table|cleared up)\b"
+    r"|my time as (?P<x>.+?) (?:is|has))"
+)
+_MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
+
+
+def read(clause: str, subject: str = USER, antecedent: str | None = None, names: frozenset[str] = frozenset()) -> Reading | None:
+    """Read one clause.
+
+    Args:
+        clause: verbatim, as `clauses` yields it.
+        subject: whom "I" stands for.
+        antecedent: whom "he", "she", "they" or "it" at the start stands for, if anyone.
+        names: names in lower case that the user has spoken of before; a clause may start with one of them.
+
+    Returns:
+        Who and what, with `attribute` None where nothing but the subject is clear; None when the clause's grammar leads
+        nowhere, so that nothing ties it to the user.
+    """
+    whole = expanded(unquoted(clause)).strip(" .!,;")
+    hedged = bool(_MAYBE.search(whole))
+    said = without_adverbs(_HEDGE.sub("", MEDICAL_SOURCE.sub("", whole)))
+    found = _read(said, antecedent, names)
+    if found is None:
+        return None
+    return replace(found, subject=subject if found.subject == USER else found.subject, hedged=hedged)
+
+
+def mentioned(clause: str) -> str | None:
+    """Return the person or animal of the user's that a clause brings up, by name if it has one, for a later "she"."""
+    found = _MENTION.search(without_adverbs(expanded(clause)))
+    if not found:
+        return None
+    named = found["c"] or found["d"] or (found["n"] or "").strip(" ,")
+    return named or found["k"].casefold()
+
+
+def _read(said: str, antecedent: str | None, names: frozenset[str]) -> Reading | None:
+    if command := _COMMAND.fullmatch(said):
+        return _taken_back_by_name(command["p"], names)
+    if untrue := _UNTRUE.match(said):
+        return _taken_back_by_name(untrue["p"] or "", names)
+    for candidate in dict.fromkeys((said, _FRONT.sub("", said, count=1))):
+        found = _clause(candidate) or _sentence(candidate, antecedent, names)
+        if found:
+            return found
+    return None
+
+
+def _taken_back_by_name(rest: str, names: frozenset[str]) -> Reading:
+    """Read "forget that I live in Rome"; without a readable rest it takes back something unnamed."""
+    inner = _read(rest, None, names) if rest else None
+    inner = inner or _predicate(rest) or _predicate(f"like {rest}") if rest else None
+    return replace(inner, retract=True, history=False) if inner else Reading(retract=True)
+
+
+def _clause(said: str) -> Reading | None:
+    """Read a whole clause: names of kin, things taken back by what became of them, and the table of clauses."""
+    if kin := _NAME_OF.match(said):
+        kind, value = KIN.get(kin["k"].casefold().split()[-1]), clean(kin["v"], "name")
+        if value and kind not in ("spouse", "partner"):
+            return Reading(kin["k"].casefold(), "name", value)
+    if split := _SPLIT.match(said):
+        value = split["v"] or split["w"] or split["x"]
+        return Reading(attribute="partner", value=clean(value, "partner") or None if value else None, retract=True)
+    if over := _OVER.match(said):
+        return _object_gone(over["v"] or over["w"] or over["x"])
+    return _row(said, CLAUSES)
+
+
+def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Reading | None:
+    if me := _ME.match(said):
+        return _predicate(me["p"]) or Reading()
+    if person := _PERSON.match(said):
+        who = (person["n"] or "").strip(" ,") or person["k"].casefold()
+        if person["a"] and _DIED.match(person["p"]):
+            return Reading(attribute="pet", value=who, retract=True)
+        return replace(_predicate(person["p"]) or Reading(), subject=who)
+    if antecedent and (pronoun := _PRONOUN.match(said)):
+        if pronoun["name"]:
+            return Reading(antecedent, "name", clean(pronoun["p"].removeprefix("is "), "name") or None)
+        return replace(_predicate(pronoun["p"]) or Reading(), subject=antecedent)
+    if (named := _NAME_FIRST.match(said)) and named["n"].casefold() in names:
+        return replace(_predicate(named["p"]) or Reading(), subject=named["n"])
+    return None
+
+
+def _predicate(predicate: str) -> Reading | None:
+    """Read what is said of a subject: something taken back, something past, or something that is."""
+    halves = _REPLACED.split(predicate, maxsplit=1)
+    if len(halves) == 2 and (_gone(halves[0]) or _row(halves[0], PREDICATES)):
+        after = _row(halves[1], PREDICATES)
+        before = _row(halves[0], PREDICATES)
+        if after and (_gone(halves[0]) or (before and before.attribute == after.attribute)):
+            return after
+    if gone := _gone(predicate):
+        return gone
+    past = bool(_PAST.match(predicate)) and not _NOT_PAST.match(predicate)
+    inner = re.sub(r"^(?:used to|formerly|previously) (?:be\b)?", lambda m: "was " if m[0].endswith("be") else "", predicate).replace("was  ", "was ")
+    found = _row(inner, PREDICATES)
+    if found is None:
+        return Reading(history=True) if predicate.casefold().startswith("used to ") else None
+    return replace(found, history=past)
+
+
+def _gone(predicate: str) -> Reading | None:
+    """Read a predicate that says something is no longer so."""
+    if jobless := _JOBLESS.match(predicate):
+        value = clean(jobless["p"], "job") if jobless["p"] else None
+        return Reading(attribute="job", value=value or None, retract=True)
+    if (left := _LEFT.match(predicate)) and not re.search(r"\b(?:for|and)\b", left["v"]):
+        return Reading(attribute="employer", value=clean(left["v"], "employer"), retract=True)
+    if split := _SPLIT.match(predicate):
+        value = split["v"] or split["x"]
+        return Reading(attribute="partner", value=clean(value, "partner") or None if value else None, retract=True)
+    if away := _GAVE_AWAY.match(predicate):
+        return _object_gone(away["p"])
+    if up := _GAVE_UP.match(predicate):
+        return _object_gone(up["p"])
+    return _denied(predicate)
+
+
+def _denied(predicate: str) -> Reading | None:
+    """Read "no longer …", "do not … any more", "am not …": dislikes and avoidances stay what they are."""
+    if re.match(r"(?:can|could) not (?:stand|bear|abide|tolerate)|(?:hate|dislike|loathe|detest)s?\b", predicate, re.IGNORECASE):
+        return None
+    for pattern in (_NOT_ANY_MORE, _NO_LONGER, _NOT):
+        if not (found := pattern.match(predicate)):
+            continue
+        inner = re.sub(r"^the one (?:who is |with )?", "", found["p"])
+        if re.match(r"(?:allergic to|have|sensitive to|on) (?:any(?:thing)?\b|no\b)", inner):
+            return _none(inner)
+        reading = _row(f"{found['be']} {inner}" if found["be"] else inner, PREDICATES) or _row(inner, PREDICATES)
+        if pattern is _NOT:
+            return replace(reading, retract=True) if reading and _row(predicate, PREDICATES) is None else None
+        return replace(reading or _object(inner), retract=True)
+    return None
+
+
+def _none(inner: str) -> Reading | None:
+    """Read "not allergic to anything" and "do not have any pets": the slot is known to be empty."""
+    if re.search(r"\ballerg", inner):
+        return Reading(attribute="allergy", value="none")
+    words = [w.strip("s.,") for w in inner.casefold().split()]
+    return Reading(attribute="pet", value="none") if set(words) & ANIMALS else None
+
+
+def _object_gone(raw: str) -> Reading:
+    """Read what was given up, sold or lost: as a predicate of its own where it is one, else as the bare thing."""
+    inner = re.sub(r"^being (?=an? )", "am ", re.sub(r"^(?:my|our|the|his|her) ", "", raw))
+    if job := re.match(r"job (?:at|with|for) (.+)", inner, re.IGNORECASE):
+        return Reading(attribute="employer", value=clean(job[1], "employer"), retract=True)
+    if job := re.match(r"(?:job|position|career|role)(?: as (.+))?$", inner, re.IGNORECASE):
+        return Reading(attribute="job", value=clean(job[1], "job") if job[1] else None, retract=True)
+    if allergy := re.match(r"([\w-]+) allergy", inner, re.IGNORECASE):
+        return Reading(attribute="allergy", value=allergy[1], retract=True)
+    return replace(_row(inner, PREDICATES) or _row(_base(inner), PREDICATES) or _object(inner), retract=True, history=False)
+
+
+def _base(inner: str) -> str:
+    """Return "play tennis" for "playing tennis": the predicate that a gerund stands for."""
+    return re.sub(r"^(\w{2,}?)(?:(tt|nn|mm)|([^aeiou\W])|)ing\b", lambda m: m[1] + (m[2][0] if m[2] else m[3] or ""), inner)
+
+
+def _object(inner: str) -> Reading:
+    """Read a bare thing: a vehicle, an animal, or something done."""
+    value = clean(inner, "hobby")
+    first = value.casefold().split()[0] if value else ""
+    if is_vehicle(value):
+        return Reading(attribute="vehicle", value=None if value.casefold() in _MAKES["vehicle"] else value)
+    if first in ANIMALS:
+        return Reading(attribute="pet", value=value)
+    return Reading(attribute="hobby" if value.endswith("ing") and " " not in value else None, value=value or None)
+
+
+def _row(said: str, rows: tuple[Row, ...]) -> Reading | None:
+    """Return the reading of the first row that fits `said`."""
+    for attribute, pattern, check in rows:
+        found = pattern.match(said)
+        if not found:
+            continue
+        groups = found.groupdict()
+        value = clean(groups.get("v") or groups.get("w") or "", attribute)
+        if value and check(value) and (name := _attribute(attribute, value, groups)):
+            return Reading(attribute=name, value=value)
+    return None
+
+
+def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str | None:
+    thing = groups.get("t") or ""
+    if attribute == "home":
+        return place_attribute(value)
+    if attribute == "kin":
+        return KIN.get((groups.get("k") or "").casefold().rstrip("s"), "relative")
+    if attribute == "favourite":
+        return f"favourite_{thing_key(thing)}" if thing_key(thing) else None
+    if attribute == "own":
+        return thing_key(thing)
+    if attribute == "schedule":
+        return f"schedule:{thing_key(_activity(thing))}"
+    if attribute in ("deadline", "date"):
+        return f"{attribute}:{thing_key(thing)}"
+    return attribute
+
+
+_ACTIVITY = re.compile(
+    r"^(?:always |usually |often )?(?:go(?:es)?|plays?|have|has|do(?:es)?|takes?|train|trains|attends?|meets?|sees?|visits?|am|is|hits?|practi[sc]es?)\b(?: running)?(?: to| at| with| for| a| an)*(?: the| my| our| an?)*\s*",
+    re.IGNORECASE,
+)
+
+
+def _activity(words: str) -> str:
+    """Return what a habit is about ("go to the gym" is about the gym)."""
+    return _ACTIVITY.sub("", words) or words
+
+
+def names_a_person(value: str) -> bool:
+    """Whether `value` is one name, as a subject would be written."""
+    return is_name(value) and len(value.split()) <= 2

@@ -1,0 +1,80 @@
+"""The little that is read of other languages than English: who speaks of themselves, and a few slots of high value."""
+
+import re
+
+from sharpwave.memory.extract.slotting import USER, Reading
+
+_ENGLISH = re.compile(r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|was|been|has|our|we)\b", re.IGNORECASE)
+_ASCII_WORDS = re.compile(r"[a-z']+", re.IGNORECASE)
+_FIRST_PERSON = re.compile(
+    r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*|encanta\w*|mudé|dedico|casé)|soy|tengo|vivo|estoy|trabajo|prefiero|odio|hablo|nací|juego|compré|estudio"
+    r"|je|j['’]\w+|moi|mon|ma|mes|nous|notre|nos|eu|meus?|minhas?|nós|nosso|sou|tenho|moro|gosto|adoro|falo|nasci|mudei|detesto|io|mi[oae]i?|miei|noi|nostr[oaie]|sono|ho|abito|lavoro|parlo|mi\s+(?:chiamo|piac\w+)|amo|odeio|ik|mijn|wij|ons|onze|jag|min|mitt|mina|jeg|mitt|jestem|mam|mój|moja|moje|mieszkam)\b"
+    r"|\b(?:я|мой|моя|моё|мои|меня|мне|мы|наш\w*)\b|我|咱|私|僕|俺|わたし|ぼく|나는|저는|제가|내가|우리",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"[?？؟]|^\s*[¿]|(?:か|吗|呢|么)[。．.!！]?\s*$|(?:ですか|ますか|나요|까요)")
+_UNREAL = re.compile(
+    r"\b(?:würde\w*|hätte\w*|wäre\w*|könnte\w*|vielleicht|möchte\s+(?:wissen|gern)|wenn\s+ich|quisiera|quizás?|tal\s+vez|si\s+(?:yo\s+)?\w+(?:ara|iera|uera|ese)|ojalá|peut-être|si\s+j\w*|j['’]aimerais|je\s+voudrais|pourrais|talvez|se\s+eu|gostaria|queria"
+    r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode|puoi|potresti)\b"
+    r"|如果|也许|可能|想象|假装|请|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"\W*(?:(?:vielen?|schönen?|guten?|muchas?|muchos?|bonne?|bom|boa|buon\w*|mille|muito|molte|non|de|no|hay|prego|bitte|tag|morgen|abend|días|dias|tardes|noches|noite|tarde|dia|jour|soir|giorno|sera"
+    r"|danke\w*|gracias|merci|beaucoup|obrigad[oa]|grazie|hallo|hola|salut|bonjour|bonsoir|olá|oi|ciao|tschüss|adiós|genial|super|prima|perfecto|parfait|ok|okay|спасибо|привет|пока)\W*)+"
+    r"|\W*(?:谢谢|多谢|你好|好的|再见|ありがとう(?:ございます)?|こんにちは|おはよう|はい|了解|감사합니다|안녕하세요|네)\W*",
+    re.IGNORECASE,
+)
+_PLACE = r"(?P<v>[\w’'-]+(?:\s+(?-i:[A-ZÀ-Þ])[\w’'-]+){0,2})"
+_THING = r"(?P<v>[\w’'-]+(?:\s+(?:und|y|et|e|o|ou|de|di|da)\s+[\w’'-]+)*)"
+_SLOTS = tuple(
+    (attribute, re.compile(pattern, re.IGNORECASE))
+    for attribute, pattern in (
+        ("home_city", rf"\b(?:ich\s+(?:wohne|lebe)(?:\s+(?:jetzt|seit\s+\w+))?\s+in|vivo\s+en|j['’]habite(?:\s+maintenant)?\s+(?:à|en|au)|je\s+vis\s+à|moro\s+em|vivo\s+em|(?:vivo|abito)\s+a)\s+{_PLACE}"),
+        ("home_city", rf"\b(?:nach\s+{_PLACE}\s+(?:gezogen|umgezogen))"),
+        ("home_city", rf"\b(?:me\s+(?:he\s+mudado|mudé)\s+a|j['’]ai\s+déménagé\s+à|mudei(?:-me)?\s+para|mi\s+sono\s+trasferit[oa]\s+a)\s+{_PLACE}"),
+        ("home_city", r"我(?:现在)?(?:住在|搬到了?|搬去)(?P<v>[^，。,.！!、]+)"),
+        ("home_city", r"(?:私は|僕は|俺は)?(?P<v>[^、。は]+?)に(?:住んでいます|住んでいる|住んでる|引っ越しました)"),
+        ("allergy", rf"\b(?:allergisch\s+(?:gegen|auf)|al[ée]rgic[oa]\s+(?:a(?:l|\s+l[oa]s?)?|ao?s?|à|aux?)|allergique\s+(?:à\s+la|à\s+l['’]|au|aux|à)|allergic[oa]\s+(?:al(?:la|le|l['’])?|agli|ai|a))\s*{_THING}"),
+        ("allergy", r"我对(?P<v>[^，。,.！!]+?)过敏"),
+        ("allergy", r"(?P<v>[^、。は]+?)アレルギー"),
+        ("name", r"\b(?:ich\s+heiße|mein\s+name\s+ist|me\s+llamo|mi\s+nombre\s+es|je\s+m['’]appelle|meu\s+nome\s+é|(?:eu\s+)?me\s+chamo|chamo-me|mi\s+chiamo)\s+(?P<v>[\w-]+(?:\s+(?-i:[A-ZÀ-Þ])[\w-]+)?)"),
+        ("name", r"(?:我叫|我的名字是)(?P<v>[^，。,.！!]+)"),
+    )
+)  # fmt: skip
+_NOT = re.compile(r"\b(?:nicht|kein\w*|no|pas|non|não)\b|不|没|ない|ません", re.IGNORECASE)
+
+
+def is_english(text: str) -> bool:
+    """Whether `text` is read as English: it has English function words, or nothing that says otherwise."""
+    letters = sum(c.isalpha() for c in text)
+    if letters and sum(c.isascii() and c.isalpha() for c in text) < 0.6 * letters:
+        return False
+    return not _FIRST_PERSON.search(text) or len(_ENGLISH.findall(text)) >= 2 or bool(re.search(r"\bI\b|\bi'm\b", text))
+
+
+def asks(text: str) -> bool:
+    """Whether a text that is not English asks something."""
+    return bool(_ASKS.search(text))
+
+
+def is_courtesy(text: str) -> bool:
+    """Whether a text that is not English only thanks or greets."""
+    return bool(_COURTESY.fullmatch(text))
+
+
+def speaks_of_self(text: str) -> bool:
+    """Whether a text that is not English states something in the first person."""
+    return bool(_FIRST_PERSON.search(text)) and not _ASKS.search(text) and not _UNREAL.search(text)
+
+
+def read(text: str, subject: str = USER) -> Reading | None:
+    """Read a clause that is not English; None when it does not speak of its writer, or asks, or supposes."""
+    if not speaks_of_self(text):
+        return None
+    for attribute, pattern in _SLOTS:
+        if found := pattern.search(text):
+            value = found["v"].strip()
+            denied = bool(_NOT.search(text))
+            return Reading(subject, attribute, value, retract=denied) if value else Reading(subject)
+    return Reading(subject)

@@ -1,0 +1,154 @@
+"""Extraction without a model: the user's own clauses, verbatim, with a slot where the grammar finds one.
+
+Nothing is ever made up: text and quote are substrings of the message. What is not plainly a statement about the user or
+their own people and things is left alone (see `clauses`).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sharpwave.memory.extract import languages
+from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
+from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
+from sharpwave.memory.phrases import corrects, expanded, negated, stems
+from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
+from sharpwave.memory.slots import slot
+
+AT_MOST = 200
+"""Candidates of one turn; the first ones count."""
+
+_SAFETY = re.compile(
+    r"\b(?:allerg\w+|anaphyla\w+|diabet\w+|epilep\w+|asthma\w*|medication|insulin|epipen|pregnan\w+|surgery|cancer|disab\w+|wheelchair|diagnos\w+|celiac|coeliac|emergency)\b",
+    re.IGNORECASE,
+)
+_TELEGRAPHIC = frozenset(
+    "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet language likes dislikes vehicle".split()
+)
+_PAST_EVENT = re.compile(
+    r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got|met|ran|flew|began|saw|ate|made|took|left|lost|won|built|wrote|gave|sold|found|drove|rode|swam|spent|handed|became|broke|put|came|did|had|fell|caught|taught)\b",
+    re.IGNORECASE,
+)
+_DEFINITE = re.compile(r"(?:the|our|both|all)\s", re.IGNORECASE)
+
+
+class RulesExtractor:
+    """Finds what the user stated, by rules alone. One instance may serve all threads: it keeps no state."""
+
+    name = "rules/1"
+
+    def extract(self, turn: Turn, known: Sequence[Recall]) -> list[Candidate]:
+        """Return the user's statements in `turn`, in their order, at most `AT_MOST`; `known` tells whose names are known."""
+        names = _names(known)
+        found: list[Candidate] = []
+        for message in turn.messages:
+            if message.role == "user":
+                found += _of_message(message, names, [k.text for k in known])
+        return found[:AT_MOST]
+
+
+def _names(known: Sequence[Recall]) -> frozenset[str]:
+    """Names, in lower case, that memories are about or hold as values."""
+    found: set[str] = set()
+    for memory in (k.memory for k in known):
+        if memory is not None:
+            found |= {w.casefold() for w in re.findall(r"\b[A-Z][\w-]+", f"{memory.subject} {memory.value or ''} {memory.text[1:]}")}
+    return frozenset(found)
+
+
+def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -> list[Candidate]:
+    """Return the candidates of one message; a clause about "she" right after one about a sister is read with it."""
+    found: list[Candidate] = []
+    speaker = message.speaker or USER
+    antecedent: str | None = None
+    for clause in clauses(message.text):
+        candidate = _candidate(clause, message, speaker, antecedent if clause.follows else None, names, known)
+        if candidate and found and clause.follows and _points_back(clause.text) and antecedent:
+            found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
+        elif candidate:
+            found.append(candidate)
+        antecedent = mentioned(clause.text) or (antecedent if _points_back(clause.text) else None)
+    return [c for c in found if c.quote in message.text]
+
+
+def _points_back(text: str) -> bool:
+    return bool(re.match(r"(?:he|she|they|it|his|her|their|its)\b", text, re.IGNORECASE))
+
+
+def _joined(before: Candidate, after: Candidate, text: str) -> Iterator[Candidate]:
+    """Yield a clause and the one that points back to it: as one, or as two when each fills a slot of its own."""
+    start = text.find(before.quote)
+    end = text.find(after.quote, start) + len(after.quote)
+    span = text[start:end]
+    plain = before.polarity == after.polarity == "assert" and not (before.history or after.history)
+    if after.attribute is None and plain:
+        yield before.model_copy(update={"text": span, "quote": span})
+        return
+    if before.attribute is not None or not plain:
+        yield before
+    yield after.model_copy(update={"text": span, "quote": span})
+
+
+def _candidate(
+    clause: Clause, message: Message, speaker: str, antecedent: str | None, names: frozenset[str], known: Sequence[str]
+) -> Candidate | None:
+    if not languages.is_english(clause.text):
+        reading = languages.read(clause.text, speaker)
+    else:
+        reading = read(clause.text, speaker, antecedent, names)
+        reading = _tied(reading, clause, speaker, names, known)
+    if reading is None or not stems(clause.text):
+        return None
+    rule = slot(reading.attribute) if reading.attribute else None
+    return Candidate(
+        text=clause.text,
+        kind=_kind(reading, clause.text),
+        subject=reading.subject,
+        attribute=reading.attribute,
+        value=reading.value,
+        quote=clause.quote,
+        message_id=message.id,
+        importance=_importance(clause, reading, rule.importance if rule else None),
+        confidence=0.5 if reading.hedged else 0.9 if reading.attribute else 0.7,
+        polarity="retract" if reading.retract else "assert",
+        history=reading.history,
+    )
+
+
+def _tied(reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[str]) -> Reading | None:
+    """Return the reading if something ties the clause to the user, else None."""
+    if reading is not None:
+        return reading
+    if clause.explicit or corrects(clause.quote):
+        return Reading(speaker)
+    text = clause.text
+    if telegraphic(text):
+        bare = read(f"I {text[0].lower()}{text[1:]}", speaker) or Reading()
+        if bare.attribute not in _TELEGRAPHIC:
+            bare = read(f"I am {text[0].lower()}{text[1:]}", speaker) or Reading()
+        if bare.attribute in _TELEGRAPHIC:
+            return bare
+    if first_person(text):
+        return Reading(speaker) if not re.match(r"(?:me|us|mine|ours)\b", text, re.IGNORECASE) else None
+    words = {w.casefold() for w in re.findall(r"[A-Z][\w-]+", text)}
+    if words & names:
+        return Reading(next((w for w in re.findall(r"[A-Z][\w-]+", text) if w.casefold() in names), speaker))
+    if _DEFINITE.match(text) and any(len(stems(text) & stems(k)) >= 2 for k in known):
+        return Reading(speaker)
+    return None
+
+
+def _kind(reading: Reading, text: str) -> Kind:
+    if reading.attribute:
+        return slot(reading.attribute).kind
+    return "event" if _PAST_EVENT.search(expanded(text)) and not reading.history and not negated(text) else "fact"
+
+
+def _importance(clause: Clause, reading: Reading, default: float | None) -> float:
+    """Return 0..1: what was asked to be remembered and what is about safety first, events last."""
+    if clause.explicit:
+        return max(0.9, default or 0.0)
+    if _SAFETY.search(clause.text):
+        return max(0.85, default or 0.0)
+    if default is not None:
+        return default
+    return 0.4 if _PAST_EVENT.search(expanded(clause.text)) else 0.5

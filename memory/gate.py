@@ -1,0 +1,55 @@
+"""The gate: is a turn worth the cost of reading it for facts?
+
+It needs no model and leans towards reading: a needless call costs little, a fact that is never read is lost.
+"""
+
+import re
+
+from sharpwave.memory.evidence import own_words, sentences
+from sharpwave.memory.extract import languages
+from sharpwave.memory.extract.clauses import (
+    READ_AT_MOST,
+    first_person,
+    opened,
+    split,
+    states,
+    states_command,
+    telegraphic,
+)
+from sharpwave.memory.records import Turn
+
+_LETTERS = re.compile(r"[^\W\d_]")
+_BEAT = re.compile(r"^\W*(?:heartbeat|ping|pong|keep-?alive|health-?check|status|tick|test(?:ing)?|ack|beep|cron)\b", re.IGNORECASE)
+_REMEMBER = re.compile(r"\b(?:remember|keep in mind|note that|don't forget|for the record|forget|correction|delete|no longer|any ?more)\b", re.IGNORECASE)
+_TIED = re.compile(r"\b(?:my|our)\s+\w+\s+(?:[A-Z]\w+|who|is|has|was)\b|\b(?:I'm|I am|I have|I've|I live|I work|we have|we're)\b")
+_DETAIL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}|\d")
+
+
+def worth_reading(turn: Turn) -> bool:
+    """Whether what the user said in `turn` may hold something to remember."""
+    return any(_may_tell(s) for m in turn.messages if m.role == "user" for s in sentences(own_words(m.text[:READ_AT_MOST])))
+
+
+def _may_tell(sentence: str) -> bool:
+    if not _LETTERS.search(sentence) or _BEAT.match(sentence):
+        return False
+    if not languages.is_english(sentence):
+        return len(sentence) > 3 and not languages.asks(sentence) and not languages.is_courtesy(sentence)
+    return any(_clause_may_tell(clause) for clause in split(sentence)) or _asks_with_news(sentence)
+
+
+def _clause_may_tell(quote: str) -> bool:
+    if states_command(quote):
+        return True
+    text = opened(quote)
+    if _REMEMBER.search(quote) and not text.endswith("?"):
+        return True
+    if len(text.split()) < 2 or not states(text):
+        return False
+    return first_person(text) or bool(_DETAIL.search(text)) or telegraphic(text)
+
+
+def _asks_with_news(sentence: str) -> bool:
+    """Whether a question or request tells something by the way ("a gift for my wife Anna, who …")."""
+    asked = re.match(r"\W*(?:what|where|who|when|which|do you (?:know|remember)|what's|who's)\b", sentence, re.IGNORECASE)
+    return not asked and bool(_TIED.search(sentence)) and not re.match(r"\W*(?:am|is|are|do|does|did|was|were|have|has) ", sentence, re.IGNORECASE)
