@@ -20,7 +20,7 @@ _FROM = re.compile(r"\s*from:\s*\S", re.IGNORECASE)
 _HEADER = re.compile(r"\s*(?:subject|to|sent|date|cc):\s", re.IGNORECASE)
 
 _BULLET = re.compile(r"^\s*(?:[-*+•‣◦]|\d{1,3}[.)])\s+")
-_STOP_MARK = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？｡]+[」』”’）]*")
+_STOP_MARK = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？｡]+[」』”’）]*")
 _ABBREVIATION = re.compile(
     r"(?:\b(?:st|dr|mr|mrs|ms|prof|sr|jr|no|vs|approx|ca|fig|inc|ltd|co|dept|ave|mt|e\.g|i\.e|cf|z\.b|bzw)|\b[A-Z])\.$",
     re.IGNORECASE,
@@ -38,7 +38,7 @@ _ASKS = re.compile(
 )
 _ASK_END = re.compile(r"(?:[?？؟;՞]|吗[。]?|ですか[。]?|ますか[。]?)[\"'”’)\]!.…]*\s*$")
 _CLAUSE = re.compile(
-    r"(?:[,;:，、；：]|\s[-–—]|—)\s*|\s+(?=(?:and|but|so|because|since)\s+(?:i|my|we|our)\b)", re.IGNORECASE
+    r"(?:[,;:，、；：]|\s[-–—]|—)\s*|(?<!\s)\s++(?=(?:and|but|so|because|since)\s+(?:i|my|we|our)\b)", re.IGNORECASE
 )
 _FIRST_PERSON = re.compile(
     r"\b(?:i|i['’](?:m|ve|d|ll)|im|ive|my|mine|we|we['’](?:re|ve|d|ll)|our|call me|as an?|ich|mein\w*|je|j['’]|mon|mes"
@@ -137,10 +137,10 @@ def sentences(text: str) -> list[str]:
 def _split(line: str) -> Iterator[str]:
     start = 0
     for mark in _STOP_MARK.finditer(line):
-        so_far = line[start : mark.end()]
-        if mark[0] == "." and (_ABBREVIATION.search(so_far) or _LOWER_NEXT.match(line, mark.end())):
+        word = line[max(start, mark.end() - 8) : mark.end()]
+        if mark[0] == "." and (_ABBREVIATION.search(word) or _LOWER_NEXT.match(line, mark.end())):
             continue
-        yield so_far.strip()
+        yield line[start : mark.end()].strip()
         start = mark.end()
     yield line[start:].strip()
 
@@ -166,7 +166,7 @@ def content_stems(text: str) -> set[str]:
     """Return what `text` is about: stems of its words without generic ones, numbers, and bigrams of unspaced scripts."""
     stemmer = snowballstemmer.stemmer("english")  # holds state, so it is not shared between threads
     found: set[str] = set()
-    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold().translate(_SAME)):
+    for token in set(_TOKEN.findall(unicodedata.normalize("NFKC", text).casefold().translate(_SAME))):
         if re.match(f"[{_UNSPACED}]", token):
             found.update(token[i : i + 2] for i in range(max(1, len(token) - 1)))
         elif token[0].isdigit():

@@ -156,10 +156,11 @@ def _repaired(broken: str) -> Iterator[Any]:
 def _whole_part(text: str) -> str | None:
     """Return `text` up to where its first bracket closes or, where it breaks off, up to its last complete list element.
 
-    None when it breaks off before any element is complete: half a statement may say the opposite of the whole.
+    What stays open then is closed by the repair. None when no element is complete: half a statement may say the opposite
+    of the whole.
     """
     closers: list[str] = []
-    best: str | None = None
+    best: int | None = None
     in_string = escaped = False
     for at, char in enumerate(text):
         if in_string:
@@ -173,8 +174,8 @@ def _whole_part(text: str) -> str | None:
         if not closers:
             return text[: at + 1]
         if not in_string and char in '"}]' and closers[-1] == "]":
-            best = text[: at + 1] + "".join(reversed(closers))
-    return best
+            best = at + 1
+    return None if best is None else text[:best]
 
 
 def _cut_off(answer: AIMessage) -> str:
@@ -196,7 +197,7 @@ def _call(model: BaseChatModel, messages: Sequence[BaseMessage], schema: type[Ba
             raise
         except Exception as error:
             if mode == len(_MODES) - 1 or not _refuses_format(error):
-                raise ModelError(_explain(error, messages, purpose)) from error
+                raise ModelError(explain(error, messages, purpose)) from error
         log.info("The server does not take response_format %s; trying %s", _MODES[mode], _MODES[mode + 1])
         mode += 1
     if server is not None:
@@ -261,7 +262,7 @@ def _strict(schema: Any) -> Any:
     return out
 
 
-def _explain(error: Exception, messages: Sequence[BaseMessage], purpose: str) -> str:
+def explain(error: Exception, messages: Sequence[BaseMessage], purpose: str) -> str:
     """One line on what the provider said, without keys and without the messages."""
     cause = " ".join(str(error).split()).rstrip(".")
     for message in messages:

@@ -85,7 +85,7 @@ def test_one_call_decides_all_candidates_in_their_order(scripted: Make) -> None:
         ]
     }
     model = scripted(json.dumps(reply))
-    first = [candidate("Lives in Galway", proposed="ADD"), candidate("Has a moped")]
+    first = [candidate("Lives in Galway"), candidate("Has a moped")]
     found = LLMPolicy(model).decide(first, [near(m1="Lives in Cork"), near(m1="Lives in Cork", m2="Has a moped")], TURN)
     assert brief(found) == [("UPDATE", "Lives in Galway", "m1"), ("NOOP", "Has a moped", "m2")]
     assert found[0].text == "Lives in Galway, has a moped" and found[0].confidence == 1.0

@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -79,6 +80,14 @@ def test_a_statement_that_breaks_off_is_not_kept() -> None:
 def test_a_list_that_breaks_off_before_its_first_item_is_not_an_empty_answer() -> None:
     with pytest.raises(ValueError, match="broken"):
         read('{"facts": [', Notes)
+
+
+def test_hostile_nesting_is_given_up_soon() -> None:
+    for text in ('["a",' * 50_000, "{'a' " * 50_000, '{"facts": [' * 20_000):
+        started = time.process_time()
+        with pytest.raises(ValueError):
+            read(text, Notes)
+        assert time.process_time() - started < 3
 
 
 def test_a_list_inside_broken_json_does_not_pass_for_the_answer() -> None:

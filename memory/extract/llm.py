@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 from pydantic_core import PydanticUndefined
 
 from sharpwave.memory.evidence import denies, find_quote, own_words
-from sharpwave.memory.records import Candidate, Operation, Recall, Turn
+from sharpwave.memory.records import Candidate, Message, Operation, Recall, Turn
 from sharpwave.memory.structured import ask
 from sharpwave.memory.times import time_zone
 from sharpwave.prompts import day, quoted, render
@@ -40,7 +40,7 @@ class LLMExtractor:
 
     def extract(self, turn: Turn, known: Sequence[Recall]) -> list[Candidate]:
         """Return the supported statements of the turn; see `Extractor`. No call when the user said nothing of their own."""
-        own = {m.id: words for m in turn.messages if m.role == "user" and (words := own_words(m.text))}
+        own = {m.id: words for m in turn.messages if m.role == "user" and (words := _shown(m))}
         if not own:
             return []
         shown = list(known[:_MOST_KNOWN])
@@ -146,6 +146,14 @@ def _text(item: Any) -> str | None:
     texts = (item.get(key) for key in _TEXT_KEYS)
     text = next((text.strip() for text in texts if isinstance(text, str) and text.strip()), "")
     return text if text and text[0] not in "{[" and "\0" not in text else None
+
+
+def _shown(message: Message) -> str:
+    """The user's own words in a message, as far as the model is shown them."""
+    words = own_words(message.text)
+    if len(words) > _USER_LENGTH:
+        log.warning("Message %s is long: facts are taken from its first %d characters", message.id, _USER_LENGTH)
+    return words[:_USER_LENGTH]
 
 
 def _exchange(turn: Turn, own: dict[str, str], known: Sequence[Recall]) -> str:
