@@ -1,0 +1,19 @@
+"""How a turn flows: the agent's graph, the writing graph, and what a caller passes to them."""
+
+from sharpwave.graphs.agent import Retriever, build_agent, thread_config
+from sharpwave.graphs.respond import Responder, TemplateResponder
+from sharpwave.graphs.state import Context, State
+from sharpwave.graphs.write import Applier, build_write, write_pending
+
+__all__ = [
+    "Applier",
+    "Context",
+    "Responder",
+    "Retriever",
+    "State",
+    "TemplateResponder",
+    "build_agent",
+    "build_write",
+    "thread_config",
+    "write_pending",
+]

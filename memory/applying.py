@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from sharpwave.memory import ledger, semantic
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.records import Candidate, Decision, Memory, Record, Source, Turn
+from sharpwave.memory.slots import FORMER
 
 Embed = Callable[[str], np.ndarray]
 """Returns the vector of a text; called inside a transaction, so it must have it at hand."""
@@ -44,7 +45,7 @@ def apply(
     decisions: Sequence[Decision],
     embed: Embed,
     at: datetime,
-    shown: Sequence[Sequence[str]] = (),
+    shown: Sequence[str] = (),
 ) -> list[Applied]:
     """Carry out decisions on one owner's memories, in order, and return what was done.
 
@@ -55,12 +56,9 @@ def apply(
         decisions: what to do; the guard has passed them.
         embed: gives the vector of each new text.
         at: when this is written.
-        shown: for each decision the ids that the policy saw, for the log.
+        shown: ids of the memories that the policy saw, for the log.
     """
-    done = []
-    for number, decision in enumerate(decisions):
-        context = Context(connection, owner, turn, decision, embed, at, list(shown[number]) if number < len(shown) else [])
-        done.append(OPERATIONS[decision.op](context))
+    done = [OPERATIONS[d.op](Context(connection, owner, turn, d, embed, at, list(shown))) for d in decisions]
     if any(item.op != "NOOP" for item in done):
         ledger.raise_revision(connection, owner)
     return done
@@ -185,9 +183,9 @@ def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
     """Return the memory that an ADD or UPDATE writes."""
     candidate = decision.candidate
     attribute = candidate.attribute
-    if candidate.history and attribute and not attribute.startswith("former:"):
+    if candidate.history and attribute and not attribute.startswith(FORMER):
         # A statement about the past is kept, and never stands in the slot of the present.
-        attribute = f"former:{attribute}"
+        attribute = f"{FORMER}{attribute}"
     return Memory(
         owner=turn.owner,
         kind=candidate.kind,

@@ -138,26 +138,29 @@ def find(connection: Connection, number: int, owner: str, thread: str | None = N
 
 def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
     """Return the row numbers behind vector ids; unknown ones are left out."""
-    statement = select(utterances.c.row).where(utterances.c.owner == owner, utterances.c.id.in_(list(ids)))
-    return list(connection.execute(statement).scalars())
+    statement = "SELECT row FROM utterances WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, json.dumps(list(ids))))]
 
 
-def load(connection: Connection, owner: int, rows: Sequence[int]) -> list[RowMapping]:
-    """Return the rows with these numbers and their direct neighbours in the thread, by thread and position."""
-    places = select(utterances.c.thread, utterances.c.position).where(
-        utterances.c.owner == owner, utterances.c.row.in_(rows)
-    )
-    wanted = {(r.thread, r.position + step) for r in connection.execute(places) for step in (-1, 0, 1)}
-    found: list[RowMapping] = []
-    for thread in sorted({thread for thread, _ in wanted}):
-        positions = [position for name, position in wanted if name == thread]
-        statement = (
-            select(utterances)
-            .where(utterances.c.owner == owner, utterances.c.thread == thread, utterances.c.position.in_(positions))
-            .order_by(utterances.c.position)
-        )
-        found += connection.execute(statement).mappings().all()
-    return found
+_LOAD = """
+SELECT row, owner, thread, position, speaker, said_at, vector FROM utterances WHERE row IN (
+    SELECT u.row FROM utterances c JOIN utterances u
+    ON u.owner = c.owner AND u.thread = c.thread AND u.position BETWEEN c.position - 1 AND c.position + 1
+    WHERE c.owner = ? AND c.row IN (SELECT value FROM json_each(?))
+) ORDER BY thread, position
+"""
+
+
+def load(connection: Connection, owner: int, rows: Sequence[int]) -> Sequence[RowMapping]:
+    """Return what ranking needs of the rows with these numbers and their neighbours, by thread and position."""
+    return connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).mappings().all()
+
+
+def read(connection: Connection, number: int, owner: str, rows: Sequence[int]) -> dict[int, Utterance]:
+    """Return the utterances in these rows, by row number."""
+    statement = "SELECT * FROM utterances WHERE row IN (SELECT value FROM json_each(?))"
+    found = connection.exec_driver_sql(statement, (json.dumps(list(rows)),)).mappings()
+    return {row["row"]: read_row(row, owner, number) for row in found}
 
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:

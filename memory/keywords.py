@@ -96,13 +96,14 @@ def remove(connection: Connection, table: str, rows: Sequence[int]) -> None:
 
 def postings(connection: Connection, table: str, owner: int, query: Sequence[str]) -> dict[str, np.ndarray]:
     """Return, for each distinct term of `query` that the owner's records hold, their row numbers (int64, ascending)."""
-    statement = f"SELECT doc FROM {table}_postings WHERE term = ?"
-    found = {}
-    for term in dict.fromkeys(query):
-        rows = connection.exec_driver_sql(statement, (_token(owner, term),)).fetchall()
-        if rows:
-            found[term] = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-    return found
+    tokens = {_token(owner, term): term for term in query}
+    marks = ", ".join("?" * len(tokens))
+    statement = f"SELECT term, doc FROM {table}_postings WHERE term IN ({marks})"
+    rows = connection.exec_driver_sql(statement, tuple(tokens)).fetchall() if tokens else []
+    by_term: dict[str, list[int]] = {}
+    for token, row in rows:
+        by_term.setdefault(tokens[token], []).append(row)
+    return {term: np.unique(np.array(found, np.int64)) for term, found in by_term.items()}
 
 
 def idf(total: int, holding: int) -> float:

@@ -111,7 +111,8 @@ def check_owner(owner: object) -> str:
 
 def owner_number(connection: Connection, owner: str) -> int | None:
     """Return the number that stands for `owner` in the rows, or None for somebody unknown."""
-    return connection.execute(select(owners.c.id).where(owners.c.owner == owner)).scalar()
+    row = connection.exec_driver_sql("SELECT id FROM owners WHERE owner = ?", (owner,)).first()
+    return int(row[0]) if row else None
 
 
 def enlist_owner(connection: Connection, owner: str) -> int:
@@ -139,7 +140,8 @@ def raise_revision(connection: Connection, owner: int) -> None:
 
 def get_meta(connection: Connection, key: str) -> str | None:
     """Return a value kept about the ledger itself."""
-    return connection.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+    row = connection.exec_driver_sql("SELECT value FROM meta WHERE key = ?", (key,)).first()
+    return str(row[0]) if row else None
 
 
 def set_meta(connection: Connection, key: str, value: str) -> None:
@@ -282,9 +284,9 @@ def add_statistics(connection: Connection, owner: int, view: str, records: int, 
 
 def statistics(connection: Connection, owner: int, view: str) -> tuple[int, float]:
     """Return how many records the owner has in a keyword view, and their mean length in terms."""
-    key = (term_statistics.c.owner == owner, term_statistics.c.view == view)
-    row = connection.execute(select(term_statistics).where(*key)).mappings().first()
-    return (row["records"], row["terms"] / max(row["records"], 1)) if row else (0, 0.0)
+    statement = "SELECT records, terms FROM term_statistics WHERE owner = ? AND view = ?"
+    row = connection.exec_driver_sql(statement, (owner, view)).first()
+    return (row[0], row[1] / max(row[0], 1)) if row else (0, 0.0)
 
 
 def last_event(connection: Connection, owner: int, memory_id: str) -> int:

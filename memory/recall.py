@@ -6,18 +6,20 @@ within the candidates and added half and half; ranks (RRF) would throw the margi
 records have two keyword views and share in their neighbours' dense scores. Recency, importance and strength only break ties.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+import heapq
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Column, Connection, RowMapping, Table, select
+from sqlalchemy import Connection, RowMapping, Table, select
 
 from sharpwave.memory import episodic, keywords, ledger, semantic
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.index import StoreName
-from sharpwave.memory.records import Recall, Score
+from sharpwave.memory.records import Candidate, Memory, Recall, Score, Utterance
 from sharpwave.memory.schema import memories, utterances
 from sharpwave.memory.tokens import estimate
 
@@ -62,7 +64,7 @@ def scaled(scores: np.ndarray, low: float | None = None) -> np.ndarray:
 
 
 def keyword_view(
-    connection: Connection, owner: int, view: str, table: Table, length: Column[int], terms: Sequence[str]
+    connection: Connection, owner: int, view: str, terms: Sequence[str]
 ) -> tuple[dict[int, float], dict[str, np.ndarray]]:
     """Return the BM25 scores of one owner's records in one view by row number, and the postings behind them."""
     found = keywords.postings(connection, view, owner, terms)
@@ -73,9 +75,20 @@ def keyword_view(
     if len(rows) > SCANNED:
         rough = keywords.bm25(found, rows, np.full(len(rows), mean_length), total, mean_length)
         rows = np.sort(rows[np.argpartition(-rough, SCANNED)[:SCANNED]])
-    lengths = dict(connection.execute(select(table.c.row, length).where(table.c.row.in_(rows.tolist()))).all())
-    scores = keywords.bm25(found, rows, np.array([lengths.get(int(r), 0) for r in rows]), total, mean_length)
+    scores = keywords.bm25(found, rows, _lengths(connection, view, rows), total, mean_length)
     return dict(zip(rows.tolist(), scores.tolist(), strict=True)), found
+
+
+_LENGTHS = {
+    semantic.VIEW: "SELECT term_count FROM memories WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
+    episodic.VIEW: "SELECT term_count FROM utterances WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
+    episodic.WINDOW: "SELECT window_term_count FROM utterances WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
+}
+
+
+def _lengths(connection: Connection, view: str, rows: np.ndarray) -> np.ndarray:
+    found = connection.exec_driver_sql(_LENGTHS[view], (json.dumps(rows.tolist()),)).fetchall()
+    return np.fromiter((row[0] for row in found), np.int64, len(rows))
 
 
 def best(scores: dict[int, float], k: int = CANDIDATES) -> list[int]:
@@ -85,8 +98,8 @@ def best(scores: dict[int, float], k: int = CANDIDATES) -> list[int]:
 
 def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
     """Return the owner's rows that the vector index does not hold yet."""
-    statement = select(table.c.row).where(table.c.indexed.is_(False), table.c.owner == owner)
-    return list(connection.execute(statement).scalars())
+    statement = f"SELECT row FROM {table.name} WHERE indexed = 0 AND owner = ?"
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner,))]
 
 
 def stack(rows: Sequence[RowMapping]) -> np.ndarray:
@@ -94,14 +107,7 @@ def stack(rows: Sequence[RowMapping]) -> np.ndarray:
     return np.stack([np.frombuffer(row["vector"], np.float16) for row in rows]).astype(np.float32)
 
 
-def coverage(query: Sequence[str], held: Iterable[str], weights: dict[str, float]) -> float:
-    """Return the share of the query's terms, by weight, that a record holds: 0..1."""
-    whole = sum(weights[term] for term in query)
-    record = set(held)
-    return sum(weights[term] for term in query if term in record) / whole if whole else 0.0
-
-
-def relevance(cosine: float, covered: float) -> float:
+def relevance(cosine: np.ndarray, covered: np.ndarray) -> np.ndarray:
     """Return how much a record has to do with a question, apart from what else there is: cosine + coverage / 2."""
     return cosine + covered / 2
 
@@ -116,15 +122,15 @@ def search_memories(
     as_of: datetime | None = None,
     include_history: bool = False,
     floor: float = FLOOR,
-) -> list[tuple[Recall, np.ndarray]]:
-    """Return the owner's memories that have to do with `query`, best first, each with its vector."""
-    scores, found = keyword_view(connection, owner, semantic.VIEW, memories, memories.c.term_count, query.terms)
+) -> Iterator[tuple[Recall, np.ndarray]]:
+    """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
+    scores, found = keyword_view(connection, owner, semantic.VIEW, query.terms)
     close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
     rows = {*best(scores), *close, *pending_rows(connection, memories, owner)}
     at = ledger.timestamp(as_of)
     loaded = semantic.load(connection, owner, sorted(rows), as_of=at, history=include_history)
     if not loaded:
-        return []
+        return
     records = [semantic.read_row(row, owner) for row in loaded]
     vectors = stack(loaded)
     cosine = vectors @ query.vector
@@ -134,10 +140,10 @@ def search_memories(
     tie = np.array([_tie_break(r.importance, r.strength, (now - r.valid_from).total_seconds()) for r in records])
     total = (keyword + dense) / 2 + named + tie
     weights = _weights(connection, owner, semantic.VIEW, query.terms, found)
-    hits = []
+    covered = _covered(np.array([row["row"] for row in loaded]), found, weights)
+    relevant = relevance(cosine, covered) >= floor
     for i in np.argsort(-total, kind="stable"):
-        covered = coverage(query.terms, semantic.index_terms(records[i]), weights)
-        if relevance(float(cosine[i]), covered) < floor:
+        if not relevant[i]:
             continue
         parts = Score(
             keyword=float(keyword[i]) / 2,
@@ -145,28 +151,23 @@ def search_memories(
             subject=float(named[i]),
             tie_break=float(tie[i]),
             cosine=float(cosine[i]),
-            coverage=covered,
+            coverage=float(covered[i]),
             total=float(total[i]),
         )
-        memory = records[i]
-        hit = Recall(
-            id=memory.id, store="semantic", text=memory.text, said_at=memory.valid_from, score=parts.total, parts=parts, memory=memory
-        )
-        hits.append((hit, vectors[i]))
-    return hits
+        yield _hit(records[i], parts), vectors[i]
 
 
 def search_utterances(
     connection: Connection, owner: int, name: str, query: Query, nearest: Nearest, *, as_of: datetime | None = None, floor: float = FLOOR
-) -> list[Recall]:
-    """Return the owner's utterances that have to do with `query`, best first."""
-    plain, found = keyword_view(connection, owner, episodic.VIEW, utterances, utterances.c.term_count, query.terms)
-    wide, _ = keyword_view(connection, owner, episodic.WINDOW, utterances, utterances.c.window_term_count, query.terms)
+) -> Iterator[Recall]:
+    """Yield the owner's utterances that have to do with `query`, best first."""
+    plain, found = keyword_view(connection, owner, episodic.VIEW, query.terms)
+    wide, _ = keyword_view(connection, owner, episodic.WINDOW, query.terms)
     close = episodic.rows_by_vector_id(connection, owner, nearest("episodic", query.vector, CANDIDATES))
     rows = {*best(plain), *best(wide), *close, *pending_rows(connection, utterances, owner)}
     loaded = episodic.load(connection, owner, sorted(rows))
     if not loaded:
-        return []
+        return
     cosine = stack(loaded) @ query.vector
     smooth = _smoothed(cosine, loaded)
     numbers = [row["row"] for row in loaded]
@@ -176,31 +177,37 @@ def search_utterances(
     named = _named([row["speaker"] for row in loaded], query)
     total = (keyword + dense) / 2 + named
     weights = _weights(connection, owner, episodic.VIEW, query.terms, found)
-    latest = ledger.timestamp(as_of)
-    hits = []
-    for i in np.argsort(-total, kind="stable"):
-        row = loaded[i]
-        if latest is not None and row["said_at"] > latest:
-            continue
-        covered = _held(row["row"], query.terms, found, weights)
-        if relevance(float(max(cosine[i], smooth[i] / (1 + 2 * SMOOTHING))), covered) < floor:
-            continue
-        utterance = episodic.read_row(row, name, owner)
-        parts = Score(
-            keyword=float(keyword[i]) / 2,
-            dense=float(dense[i]) / 2,
-            subject=float(named[i]),
-            cosine=float(cosine[i]),
-            coverage=covered,
-            total=float(total[i]),
-        )
-        text = episodic.spoken(utterance.speaker, utterance.text)
-        hits.append(
-            Recall(
-                id=utterance.id, store="episodic", text=text, said_at=utterance.said_at, score=parts.total, parts=parts, utterance=utterance
+    covered = _covered(np.array(numbers), found, weights)
+    relevant = relevance(np.maximum(cosine, smooth / (1 + 2 * SMOOTHING)), covered) >= floor
+    if as_of is not None:
+        relevant &= np.array([row["said_at"] for row in loaded]) <= as_of.timestamp()
+    order = [i for i in np.argsort(-total, kind="stable") if relevant[i]]
+    for at in range(0, len(order), READ_AT_ONCE):
+        some = order[at : at + READ_AT_ONCE]
+        records = episodic.read(connection, owner, name, [numbers[i] for i in some])
+        for i in some:
+            parts = Score(
+                keyword=float(keyword[i]) / 2,
+                dense=float(dense[i]) / 2,
+                subject=float(named[i]),
+                cosine=float(cosine[i]),
+                coverage=float(covered[i]),
+                total=float(total[i]),
             )
-        )
-    return hits
+            yield _utterance_hit(records[numbers[i]], parts)
+
+
+READ_AT_ONCE = 24
+
+
+def _utterance_hit(utterance: Utterance, parts: Score) -> Recall:
+    text, at = episodic.spoken(utterance.speaker, utterance.text), utterance.said_at
+    return Recall(id=utterance.id, store="episodic", text=text, said_at=at, score=parts.total, parts=parts, utterance=utterance)
+
+
+def _hit(memory: Memory, parts: Score) -> Recall:
+    at = memory.valid_from
+    return Recall(id=memory.id, store="semantic", text=memory.text, said_at=at, score=parts.total, parts=parts, memory=memory)
 
 
 def _smoothed(cosine: np.ndarray, rows: Sequence[RowMapping]) -> np.ndarray:
@@ -240,8 +247,13 @@ def _weights(
     return {term: keywords.idf(total, len(found.get(term, ()))) for term in terms}
 
 
-def _held(row: int, terms: Sequence[str], found: dict[str, np.ndarray], weights: dict[str, float]) -> float:
-    return coverage(terms, [term for term, rows in found.items() if row in rows], weights)
+def _covered(rows: np.ndarray, found: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:
+    """Return, for each row, the share of the query's terms that it holds, by weight: 0..1."""
+    whole = sum(weights.values())
+    held = np.zeros(len(rows))
+    for term, holding in found.items():
+        held += weights[term] * np.isin(rows, holding)
+    return held / whole if whole else held
 
 
 def ending(text: str, characters: int = 2000) -> str:
@@ -249,59 +261,79 @@ def ending(text: str, characters: int = 2000) -> str:
     return text[-characters:]
 
 
-def without_repeats(hits: Sequence[Recall]) -> list[Recall]:
-    """Return hits without the utterances that a memory among them quotes."""
-    quoted = {(h.memory.source.thread, h.memory.source.message_id) for h in hits if h.memory is not None}
-    return [h for h in hits if h.utterance is None or (h.utterance.thread, h.utterance.message_id) not in quoted]
+def merged(memories: Iterable[Recall], utterances: Iterable[Recall]) -> Iterator[Recall]:
+    """Yield both by score, without the utterances that a memory before them quotes."""
+    quoted: set[tuple[str | None, str | None]] = set()
+    for hit in heapq.merge(memories, utterances, key=lambda hit: -hit.score):
+        if hit.memory is not None:
+            quoted.add((hit.memory.source.thread, hit.memory.source.message_id))
+        elif hit.utterance is not None and (hit.utterance.thread, hit.utterance.message_id) in quoted:
+            continue
+        yield hit
 
 
-def varied(hits: Sequence[tuple[Recall, np.ndarray]]) -> list[Recall]:
-    """Return hits in order, but the third and later of much the same memories after all others."""
-    first: list[tuple[Recall, np.ndarray]] = []
+def varied(hits: Iterable[tuple[Recall, np.ndarray]]) -> Iterator[Recall]:
+    """Yield hits in order, but the third and later of much the same memories after all others."""
+    first: list[np.ndarray] = []
     later: list[Recall] = []
     for hit, vector in hits:
-        if sum(float(vector @ other) >= SAME for _, other in first) >= 2:
+        if sum(float(vector @ other) >= SAME for other in first) >= 2:
             later.append(hit)
         else:
-            first.append((hit, vector))
-    return [hit for hit, _ in first] + later
+            first.append(vector)
+            yield hit
+    yield from later
 
 
-def within(hits: Iterable[Recall], budget: int | None, k: int | None) -> list[Recall]:
-    """Return hits, best first, while their texts fit into `budget` tokens and there are no more than `k`."""
-    if k is not None and k < 0 or budget is not None and budget < 0:
+MISFITS = 5
+"""After so many texts that no longer fit, the budget counts as full."""
+
+
+def check_limits(k: int | None, budget: int | None) -> None:
+    """Raise `InputError` for a negative number of results or of tokens."""
+    if (k is not None and k < 0) or (budget is not None and budget < 0):
         raise InputError(f"A number of results or a token budget cannot be negative; got k={k}, budget={budget}.")
+
+
+def within(hits: Iterable[Recall], k: int | None, budget: int | None) -> list[Recall]:
+    """Return hits, best first: no more than `k`, and while their texts fit into `budget` tokens."""
     kept: list[Recall] = []
-    used = 0
+    used = misfits = 0
     for hit in hits:
-        if k is not None and len(kept) >= k:
+        if (k is not None and len(kept) >= k) or misfits >= MISFITS:
             break
-        cost = estimate(hit.text) + 12  # its label, date and origin
+        cost = estimate(hit.text) + 12 if budget is not None else 0  # with its label, date and origin
         if budget is None or used + cost <= budget:
             kept.append(hit)
             used += cost
+        else:
+            misfits += 1
     return kept
 
 
 def neighbours(
-    connection: Connection, owner: int, queries: Sequence[tuple[Query, str, str | None]], nearest: Nearest, k: int = 10
+    connection: Connection, owner: int, queries: Sequence[tuple[Query, Candidate]], nearest: Nearest, k: int = 10
 ) -> list[list[Recall]]:
-    """Return, for each (query, subject, attribute), the live memories that a decision about it should see.
+    """Return, for each candidate (with its text as a query), the live memories that a decision about it should see.
 
-    Those are the hybrid top `k` and whatever holds the same slot or says the same letter by letter, best first. Owners
+    Those are the hybrid top `k`, whatever holds the same slot or says the same letter by letter, and what a model proposed
+    as its target, best first. Owners
     with few memories are compared exactly, which needs no index.
     """
     exact = _all_vectors(connection, owner)
     answers = []
-    for query, subject, attribute in queries:
-        scores, _ = keyword_view(connection, owner, semantic.VIEW, memories, memories.c.term_count, query.terms)
+    for query, candidate in queries:
+        scores, _ = keyword_view(connection, owner, semantic.VIEW, query.terms)
         if exact is not None:
             close = exact[0][np.argsort(-(exact[1] @ query.vector))[: 2 * k]].tolist() if len(exact[0]) else []
         else:
             close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, 2 * k))
             close += pending_rows(connection, memories, owner)
         must = semantic.same_text_rows(connection, owner, query.text)
-        must += semantic.slot_rows(connection, owner, subject, attribute) if attribute else []
+        if candidate.attribute:
+            must += semantic.slot_rows(connection, owner, candidate.subject, candidate.attribute)
+        if candidate.proposed_target:
+            must += semantic.live_rows(connection, owner, candidate.proposed_target)
         loaded = semantic.load(connection, owner, sorted({*best(scores, 2 * k), *close, *must}))
         answers.append(_rank_neighbours(loaded, owner, scores, query, set(must), k))
     return answers
@@ -322,9 +354,7 @@ def _rank_neighbours(
     for i in chosen:
         memory = semantic.read_row(loaded[i], owner)
         parts = Score(keyword=float(keyword[i]) / 2, cosine=float(cosine[i]), total=float(total[i]))
-        hits.append(
-            Recall(id=memory.id, store="semantic", text=memory.text, said_at=memory.valid_from, score=parts.total, parts=parts, memory=memory)
-        )
+        hits.append(_hit(memory, parts))
     return hits
 
 

@@ -161,6 +161,13 @@ def valid_at(at: float) -> tuple[Any, ...]:
     )
 
 
+def live_rows(connection: Connection, owner: int, memory_id: str) -> list[int]:
+    """Return the row number of a memory, if it is live."""
+    key = (memories.c.owner == owner, memories.c.id == memory_id)
+    statement = select(memories.c.row).where(*key, memories.c.current, memories.c.status == "active")
+    return list(connection.execute(statement).scalars())
+
+
 def slot_rows(connection: Connection, owner: int, subject: str, attribute: str) -> list[int]:
     """Return the row numbers of live memories that hold this slot."""
     key = (memories.c.owner == owner, memories.c.subject == subject, memories.c.attribute == attribute)

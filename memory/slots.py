@@ -65,6 +65,7 @@ SLOTS: Mapping[str, SlotRule] = MappingProxyType(
         "studies": SlotRule(importance=0.6, aliases="study studies studying degree major subject course"),
         "plan": SlotRule(many=True, importance=0.5, kind="event", aliases="plan plans planning going will intend goal"),
         "possession": SlotRule(many=True, importance=0.5, aliases="own owns have has bought got"),
+        "reading": SlotRule(importance=0.4, aliases="reading book read novel"),
         "project": SlotRule(many=True, importance=0.6, aliases="project working building writing"),
         "habit": SlotRule(many=True, importance=0.5, aliases="habit usually always every routine"),
     }

@@ -144,27 +144,28 @@ class MemoryStore:
         Raises:
             InputError: a blank owner, or a negative `k` or `budget`.
         """
-        with self.ledger.read() as connection:
-            number = ledger.owner_number(connection, check_owner(owner))
-            finding.within((), budget, k)
-            if number is None or not query.strip() or k == 0:
-                return []
+        finding.check_limits(k, budget)
+        check_owner(owner)
+        if not query.strip() or k == 0:
+            return []
         asked = finding.Query.of(finding.ending(query), self.embed_query(query))
         moment = times.utc(now) if now else times.now()
         past = times.utc(as_of) if as_of else None
-        hits: list[Recall] = []
-        with self.ledger.read() as connection:
+        with self._owned(owner) as (connection, number):
+            if not number:
+                return []
             nearest = self._nearest(connection, owner, live=not (past or include_history))
+            memories: Iterator[Recall] = iter(())
+            utterances: Iterator[Recall] = iter(())
             if "semantic" in stores:
-                found = finding.search_memories(
-                    connection, number, asked, nearest, now=moment, as_of=past, include_history=include_history, floor=floor
+                memories = finding.varied(
+                    finding.search_memories(
+                        connection, number, asked, nearest, now=moment, as_of=past, include_history=include_history, floor=floor
+                    )
                 )
-                hits += finding.varied(found)
             if "episodic" in stores:
-                hits += finding.search_utterances(connection, number, owner, asked, nearest, as_of=past, floor=floor)
-        if len(stores) > 1:
-            hits = finding.without_repeats(sorted(hits, key=lambda hit: -hit.score))
-        kept = finding.within(hits, budget, k)
+                utterances = finding.search_utterances(connection, number, owner, asked, nearest, as_of=past, floor=floor)
+            kept = finding.within(finding.merged(memories, utterances), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
 
     def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
@@ -175,7 +176,7 @@ class MemoryStore:
             if number is None:
                 return [[] for _ in candidates], 0
             asked = [
-                (finding.Query.of(c.text, self.vector(c.text)), c.subject, c.attribute) for c in candidates
+                (finding.Query.of(c.text, self.vector(c.text)), c) for c in candidates
             ]
             nearest = self._nearest(connection, owner, live=True)
             return finding.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
@@ -293,7 +294,7 @@ class MemoryStore:
         decisions: Sequence[Decision],
         *,
         revision: int,
-        shown: Sequence[Sequence[str]] = (),
+        shown: Sequence[str] = (),
         recalled: Sequence[str] = (),
         cited: Sequence[str] = (),
         index: bool = True,
@@ -304,7 +305,7 @@ class MemoryStore:
             turn: the turn, queued before.
             decisions: what to do, as the guard passed them.
             revision: of the owner's memories when it was decided.
-            shown: for each decision the ids that the policy saw.
+            shown: ids of the memories that the policy saw.
             recalled: memory ids that the turn recalled.
             cited: memory ids that its answer cited.
             index: follow up with the vectors at once; False leaves them to `index_pending`.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from langchain_core.messages import AIMessage
 
@@ -27,6 +28,16 @@ class Meter:
         """Everything counted so far."""
         total = {key: sum(row[key] for row in self._by.values()) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
         return Usage(**total, by_purpose={purpose: dict(row) for purpose, row in self._by.items()})
+
+
+def total(*parts: Usage | dict[str, Any] | None) -> dict[str, Any]:
+    """Return the sum of usages, as plain data."""
+    meter = Meter()
+    for part in parts:
+        usage = Usage.model_validate(part) if isinstance(part, dict) else part
+        for purpose, row in (usage.by_purpose if usage else {}).items():
+            meter.add(purpose, row["llm_calls"], row["prompt_tokens"], row["completion_tokens"])
+    return meter.usage.model_dump()
 
 
 _meter: ContextVar[Meter | None] = ContextVar("sharpwave_meter", default=None)

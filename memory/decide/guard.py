@@ -55,7 +55,28 @@ def guard(decisions: Sequence[Decision], neighbours: Sequence[Sequence[Recall]],
     reads like an instruction and did not come from the user.
     """
     shown = {r.memory.id: r.memory for near in neighbours for r in near if r.memory is not None}
-    return [_guarded(decision, shown, turn) for decision in decisions]
+    return _once_each([_guarded(decision, shown, turn) for decision in decisions], shown)
+
+
+def _once_each(decisions: Sequence[Decision], shown: Mapping[str, Memory]) -> list[Decision]:
+    """Let a turn change each memory once: nothing is deleted that the turn replaces, and a detail is not lost to the next."""
+    replaced = {decision.target for decision in decisions if decision.op == "UPDATE"}
+    changed: set[str | None] = set()
+    kept = []
+    for decision in decisions:
+        if decision.op == "DELETE" and decision.target in replaced | changed:
+            decision = _instead(decision, "NOOP", "its target is replaced or deleted in the same turn already")
+        elif decision.op == "UPDATE" and decision.target in changed and not _same_single_slot(decision, shown):
+            decision = _instead(decision, "ADD", "its target is changed in the same turn already")
+        if decision.op in ("UPDATE", "DELETE"):
+            changed.add(decision.target)
+        kept.append(decision)
+    return kept
+
+
+def _same_single_slot(decision: Decision, shown: Mapping[str, Memory]) -> bool:
+    attribute = shown[decision.target or ""].attribute
+    return attribute is not None and attribute == decision.candidate.attribute and not slot(attribute).many
 
 
 def _guarded(decision: Decision, shown: Mapping[str, Memory], turn: Turn) -> Decision:

@@ -8,6 +8,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 from pydantic import BaseModel, model_validator
 
+from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.extract.llm import Alias, Lenient, Op, Unit, resolve
 from sharpwave.memory.records import Candidate, Decision, Recall, Turn
 from sharpwave.memory.structured import ask
@@ -37,13 +38,16 @@ class LLMPolicy:
     ) -> list[Decision]:
         """Return decisions in the order of the candidates; see `Policy`.
 
-        There is no call when nothing is near to any candidate, or when every candidate carries a proposal.
+        There is no call when nothing is near to any candidate, or when the extraction proposed what to do: then the rules
+        decide about what it left open, so that a turn costs one call.
         """
         known = list({recall.id: recall for near in neighbours for recall in near}.values())
         if not known:
             return [self._add(c, "nothing known is near") for c in candidates]
-        if all(c.proposed for c in candidates):
-            return [d for c in candidates for d in self._whole(c, [self._proposal(c, known)])]
+        if any(c.proposed for c in candidates):
+            return [
+                d for c, near in zip(candidates, neighbours, strict=True) for d in self._proposed(c, near, known, turn)
+            ]
         accepted = self._ask(candidates, known, turn)
         return [d for i, c in enumerate(candidates) for d in self._whole(c, accepted.get(i, []))]
 
@@ -74,6 +78,13 @@ class LLMPolicy:
         if candidate.polarity == "assert" and {d.op for d in decisions} == {"DELETE"}:
             return [*decisions, self._add(candidate, "what replaces a deleted memory is kept")]
         return decisions
+
+    def _proposed(
+        self, candidate: Candidate, near: Sequence[Recall], known: Sequence[Recall], turn: Turn
+    ) -> list[Decision]:
+        if candidate.proposed is None:
+            return RulesPolicy().decide([candidate], [near], turn)
+        return self._whole(candidate, [self._proposal(candidate, known)])
 
     def _proposal(self, candidate: Candidate, known: Sequence[Recall]) -> Decision:
         """Read what the extraction call proposed."""

@@ -48,8 +48,8 @@ class RulesPolicy:
 
     def _one(self, candidate: Candidate, known: Sequence[_Known], turn: Turn) -> list[Decision]:
         if candidate.polarity == "retract":
-            return self._retract(candidate, known)
-        for step in (self._repeat, self._history, self._slot, self._preference, self._contradiction, self._more):
+            return self._succession(candidate, known, turn) or self._retract(candidate, known)
+        for step in (self._repeat, self._history, self._slot, self._succession, self._preference, self._contradiction, self._more):
             if decided := step(candidate, known, turn):
                 return decided
         return [self._say("ADD", candidate, None, "nothing known says this", 0.9)]
@@ -83,7 +83,7 @@ class RulesPolicy:
                 continue
             if same_words(candidate.text, memory.text):
                 return [self._say("NOOP", candidate, memory, "the same words are known already")]
-            if _same_slot(candidate, memory) and _same_value(candidate, memory) and not _adds(candidate, memory):
+            if _same_slot_or_kin(candidate, memory) and _same_value(candidate, memory) and not _adds(candidate, memory):
                 return [self._say("NOOP", candidate, memory, f"{_slot_name(candidate)} is {memory.value} already")]
             if _paraphrases(candidate, near):
                 return [self._say("NOOP", candidate, memory, f"says the same as {memory.text!r}", 0.85)]
@@ -112,6 +112,20 @@ class RulesPolicy:
             older = candidate.model_copy(update={"history": True})
             return [self._say("ADD", older, None, f"older than what is known: {_slot_name(candidate)} is {target.value} since", 0.9)]
         return [self._say("UPDATE", candidate, target, f"same slot {_slot_name(candidate)}: {target.value} → {candidate.value}")]
+
+    def _succession(self, candidate: Candidate, known: Sequence[_Known], turn: Turn) -> list[Decision]:
+        """ "From A to B", "B instead of A", "left A for B": B takes the place of the memory that holds A."""
+        gone, come = _succeeds(candidate.text)
+        if not gone:
+            return []
+        for memory in (k.memory for k in known):
+            held = stems(memory.value) if memory.value else stems(memory.text)
+            fits = held <= gone if memory.value else len(held & gone) >= 1 and gone <= held
+            if not held or not fits or _is_past(memory) or not _same_subject(candidate, memory):
+                continue
+            slot_kept = {"attribute": candidate.attribute or memory.attribute, "value": come or candidate.value, "polarity": "assert"}
+            return [self._say("UPDATE", candidate.model_copy(update=slot_kept), memory, f"takes the place of {memory.text!r}", 0.85)]
+        return []
 
     def _preference(self, candidate: Candidate, known: Sequence[_Known], turn: Turn) -> list[Decision]:
         """Liking what was disliked, or the other way round, takes the old one's place; the rest of a list stays."""
@@ -193,6 +207,16 @@ def _same_slot(candidate: Candidate, memory: Memory) -> bool:
     return candidate.attribute is not None and candidate.attribute == memory.attribute and _same_subject(candidate, memory)
 
 
+def _same_slot_or_kin(candidate: Candidate, memory: Memory) -> bool:
+    if _same_slot(candidate, memory):
+        return True
+    return (candidate.attribute, memory.attribute) in _SAID_BY and _same_subject(candidate, memory)
+
+
+_SAID_BY = {("likes", "hobby"), ("hobby", "likes"), ("avoids", "allergy")}
+"""Pairs of a new and a known attribute where the known one says the new one too."""
+
+
 def _different_slots(candidate: Candidate, memory: Memory) -> bool:
     return candidate.attribute is not None and memory.attribute is not None and candidate.attribute != memory.attribute
 
@@ -257,12 +281,38 @@ def _replaces(candidate: Candidate, memory: Memory) -> bool:
     )
 
 
+_SUCCESSION = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"\b(?:switched|changed|moved|shifted|gone|went|swapped|rescheduled|upgraded|migrated|converted)\b.*?\bfrom (?P<a>.+?) (?:on|over )?to (?P<b>.+)",
+        r"\bfrom (?P<a>.+?) .*?(?:went|moved|shifted|switched|changed) to (?P<b>.+)",
+        r"(?P<b>.+?)(?: instead of| rather than| and not|, not) (?P<a>.+)",
+        r"\b(?:swapped|traded|exchanged|replaced|left|ditched|dropped|put|sold)(?: in)? (?P<a>.+?) (?:aside )?(?:for|with|in favou?r of|and (?:got|bought|started|joined|took up)) (?P<b>.+)",
+        r"(?P<b>.+?) (?:has|have)? ?replaced (?P<a>.+?)(?: as .*)?$",
+        r"\b(?:finished|done with|gone off|quit|stopped|gave up|given up) (?P<a>.+?)(?:,| and) (?:(?:it is|it's|I|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>.+)",
+        r"\bafter (?:(?:many )?years (?:as|with|of|in|at) (?:an? )?|(?=(?-i:[A-Z])))(?P<a>.+?),? (?:I|we|it)\b(?P<b>.+)",
+        r"\b(?:the|my) (?P<a>[\w -]+?) (?:is gone|broke|died|was stolen|packed up)(?:,| so| and) (?P<b>.+)",
+    )
+)
+
+
+def _succeeds(text: str) -> tuple[frozenset[str], str | None]:
+    """Return the words of what goes, and what comes, where a statement names both."""
+    for pattern in _SUCCESSION:
+        if found := pattern.search(phrases.straight(text).rstrip(" .!")):
+            come = re.sub(r"\s+(?:now|these days|for me.*|as my .*|any ?more|instead)$", "", found["b"], flags=re.IGNORECASE)
+            return stems(found["a"]), come if len(come.split()) <= 5 else None
+    return frozenset(), None
+
+
 def _object(candidate: Candidate) -> frozenset[str]:
     """What a candidate is about: the words of its value, else its content words without those of giving up."""
-    return (_value_words(candidate.value) if candidate.value else stems(candidate.text)) - _GIVING_UP
+    named = _value_words(candidate.value) if candidate.value else stems(candidate.text)
+    rest = named - _GIVING_UP
+    return rest or named if candidate.value else rest
 
 
-_GIVING_UP = stems("gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore longer finally recently done out after over rid away true wrong")
+_GIVING_UP = stems("gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore longer finally recently done out after over rid away true wrong altogether completely drink drinking eat eating using use play playing watch wear take taking read smoke doing go going")
 
 
 def _shares_object(candidate: Candidate, memory: Memory) -> bool:
@@ -304,6 +354,8 @@ def _cut(text: str, gone: frozenset[str]) -> str | None:
         return None
     items = [item for item in re.split(r",? (?:and|or|&) |, ", listed[0]) if item]
     kept = [item for item in items if not gone & stems(item)]
+    if any(re.match(r"(?:I|me|we|us)\b", item) for item in items):
+        return None
     if len(kept) != len(items) - 1 or not any(stems(item) for item in kept):
         return None
     lead = _lead(items[0], gone) if items[0] not in kept else ""

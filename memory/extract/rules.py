@@ -28,6 +28,9 @@ _PAST_EVENT = re.compile(
     r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got|met|ran|flew|began|saw|ate|made|took|left|lost|won|built|wrote|gave|sold|found|drove|rode|swam|spent|handed|became|broke|put|came|did|had|fell|caught|taught)\b",
     re.IGNORECASE,
 )
+_CHANGED = re.compile(
+    r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped|relocated|upgraded|quit)(?: \w+){0,2}\W*", re.IGNORECASE
+)
 _DEFINITE = re.compile(r"(?:the|our|both|all)\s", re.IGNORECASE)
 
 
@@ -64,6 +67,8 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -
         candidate = _candidate(clause, message, speaker, antecedent if clause.follows else None, names, known)
         if candidate and found and clause.follows and _points_back(clause.text) and antecedent:
             found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
+        elif candidate and found and clause.follows and _announces(found[-1]):
+            found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
         elif candidate:
             found.append(candidate)
         antecedent = mentioned(clause.text) or (antecedent if _points_back(clause.text) else None)
@@ -72,6 +77,11 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -
 
 def _points_back(text: str) -> bool:
     return bool(re.match(r"(?:he|she|they|it|his|her|their|its)\b", text, re.IGNORECASE))
+
+
+def _announces(candidate: Candidate) -> bool:
+    """Whether a clause only announces a change that the next one tells ("I changed jobs: …")."""
+    return candidate.attribute is None and bool(_CHANGED.fullmatch(expanded(candidate.text)))
 
 
 def _joined(before: Candidate, after: Candidate, text: str) -> Iterator[Candidate]:

@@ -11,6 +11,7 @@ from sharpwave.memory.extract.clauses import MEDICAL_SOURCE, unquoted
 from sharpwave.memory.extract.grammar import ANIMAL, CLAUSES, KIN_WORD, PREDICATES, Row
 from sharpwave.memory.extract.values import ANIMALS, KIN, clean, is_name, is_vehicle, place_attribute, thing_key
 from sharpwave.memory.phrases import expanded, without_adverbs
+from sharpwave.memory.slots import SLOTS
 
 USER = "user"
 
@@ -78,20 +79,20 @@ _GAVE_UP = _re(
     r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned as|cut out|sworn off) (?P<p>(?!by\b|at\b|in\b|for\b|to\b|off\b|my phone).+)"
 )
 _GAVE_AWAY = _re(
-    r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )(?P<p>.+)"
+    r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
+    r"|(?:gave|give|given) (?:my |our |the )(?P<q>.+?) (?:away|up)\b|forgot all (?:my|the) (?P<r>.+)"
 )
 _JOBLESS = _re(
     r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from|handed in my notice at) (?:my|the|his|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
 _SPLIT = _re(
-    r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?-i:[A-Z])\w+) and I) )*(?:broke up|broken up|split(?: up)?|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it quits|called off (?:our|the|my) engagement)\b(?: with (?P<v>.+))?"
-    r"|(?:it is over (?:with|between)|(?P<w>(?-i:[A-Z])\w+|my \w+) (?:left|dumped) me\b)\s*(?P<x>.*)"
+    r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?P<y>(?-i:[A-Z])\w+)) and I) )*(?:broke up|broken up|split(?: up)?|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it quits|called off (?:our|the|my) engagement)\b(?: with (?P<v>.+))?"
+    r"|(?:it is over (?:with|between) (?P<z>(?-i:[A-Z])\w+)|(?P<w>(?-i:[A-Z])\w+|my \w+) (?:left|dumped) me\b)"
 )
 _DIED = _re(r"(?:(?:has|have|was|were|is|had to be) )?(?:died|passed away|passed|dead|put down|put to sleep|ran away|run away|gone|crossed the rainbow bridge)\b")
 _OVER = _re(
-    r"(?:no more (?P<v>.+?) for me\b|(?P<w>.+?) (?:is|are|was|were|has|have) (?:off my list|a thing of the past|gone|over|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the table|cleared up)\b"
-    r"|my time as (?P<x>.+?) (?:is|has))"
+    r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were|has|have) (?:off my list|a thing of the past|gone|over|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the table|cleared up)\b)"
 )
 _MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
 
@@ -153,11 +154,15 @@ def _clause(said: str) -> Reading | None:
         if value and kind not in ("spouse", "partner"):
             return Reading(kin["k"].casefold(), "name", value)
     if split := _SPLIT.match(said):
-        value = split["v"] or split["w"] or split["x"]
-        return Reading(attribute="partner", value=clean(value, "partner") or None if value else None, retract=True)
+        return _apart(split)
     if over := _OVER.match(said):
         return _object_gone(over["v"] or over["w"] or over["x"])
     return _row(said, CLAUSES)
+
+
+def _apart(split: re.Match[str]) -> Reading:
+    value = next((split[g] for g in "vwyz" if split[g]), "")
+    return Reading(attribute="partner", value=clean(value, "partner") or None if value else None, retract=True)
 
 
 def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Reading | None:
@@ -203,10 +208,9 @@ def _gone(predicate: str) -> Reading | None:
     if (left := _LEFT.match(predicate)) and not re.search(r"\b(?:for|and)\b", left["v"]):
         return Reading(attribute="employer", value=clean(left["v"], "employer"), retract=True)
     if split := _SPLIT.match(predicate):
-        value = split["v"] or split["x"]
-        return Reading(attribute="partner", value=clean(value, "partner") or None if value else None, retract=True)
+        return _apart(split)
     if away := _GAVE_AWAY.match(predicate):
-        return _object_gone(away["p"])
+        return _object_gone(away["p"] or away["q"] or away["r"])
     if up := _GAVE_UP.match(predicate):
         return _object_gone(up["p"])
     return _denied(predicate)
@@ -287,8 +291,13 @@ def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str
     if attribute == "favourite":
         return f"favourite_{thing_key(thing)}" if thing_key(thing) else None
     if attribute == "own":
-        return thing_key(thing)
+        key = thing_key(thing)
+        if set(re.split("_", key)) & (ANIMALS | KIN.keys()):
+            return None
+        return f"{key}_kind" if key in SLOTS else key
     if attribute == "schedule":
+        return f"schedule:{thing_key(_activity(thing))}"
+    if attribute == "date" and re.match(r"(?:\w+days|weekdays?|weekends?|\w+day (?:\w+s))\b", value, re.IGNORECASE):
         return f"schedule:{thing_key(_activity(thing))}"
     if attribute in ("deadline", "date"):
         return f"{attribute}:{thing_key(thing)}"
@@ -303,7 +312,7 @@ _ACTIVITY = re.compile(
 
 def _activity(words: str) -> str:
     """Return what a habit is about ("go to the gym" is about the gym)."""
-    return _ACTIVITY.sub("", words) or words
+    return re.sub(r" (?:days?|slot|time|sessions?)$", "", _ACTIVITY.sub("", words)) or words
 
 
 def names_a_person(value: str) -> bool:

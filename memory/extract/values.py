@@ -43,7 +43,7 @@ _VERBS_AFTER_AND = (
 )
 _END = re.compile(
     rf"""\s+(?:because|cause|cuz|since|so\ that|so|but|when|whenever|while|if|after|until|till|which|who|whose|where|although|though|unless|as\ well|as|too|again|instead
-    |at\ the\ moment|these\ days|nowadays|right\ now|any\ ?more|any\ longer|after\ all|lol|haha|btw|though|ago|already|by\ the\ way|at\ all|of\ all\ time|more\ than|(?:a\ )?lot|so\ much|very\ much|the\ most|(?:the\ )?best|most\ of\ all|to\ bits|to\ death
+    |at\ the\ moment|these\ days|nowadays|right\ now|any\ ?more|any\ longer|after\ all|lol|haha|btw|though|ago|already|by\ the\ way|at\ all|altogether|for\ good|completely|entirely|for\ \w+\ reasons|of\ all\ time|more\ than|(?:a\ )?lot|so\ much|very\ much|the\ most|(?:the\ )?best|most\ of\ all|to\ bits|to\ death
     |yesterday|today|tonight|tomorrow|(?:last|this|next|every|each)\ \w+|for\ (?:an?|the|my|our|about|over|almost|nearly|some|many|years|two|three|four|five|six|seven|eight|nine|ten|\d+)\b
     |(?:and|or)\ (?=(?:{_VERBS_AFTER_AND})\b)|not\ )(?:\b|(?<=\ )).*$|\s*[;:!?(].*$|\s+[-–—]\s.*$|\s+:.*$|\.\s.*$""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,

@@ -1,0 +1,1 @@
+"""The commands of `sharpwave`, a module for each group."""

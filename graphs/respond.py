@@ -1,0 +1,183 @@
+"""The answering node: a chat model that is shown what was recalled, or a template that needs no model."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langchain_core.tools import BaseTool
+from langgraph.runtime import get_runtime
+
+from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
+from sharpwave.memory.errors import ModelError, SharpwaveError
+from sharpwave.memory.gate import worth_reading
+from sharpwave.memory.records import Recall
+from sharpwave.memory.structured import explain
+from sharpwave.memory.times import time_zone
+from sharpwave.memory.usage import metering, record_call, total
+from sharpwave.prompts import day, quoted, render
+
+TOOL_ROUNDS = 5
+"""Rounds of tool calls in one turn; then the model has to answer without tools."""
+
+UNFINISHED = "I am sorry, I could not finish this: I kept calling tools without coming to an answer."
+
+_CITATION = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
+
+
+@runtime_checkable
+class Responder(Protocol):
+    """Answers the user from what was recalled."""
+
+    def respond(self, messages: Sequence[BaseMessage], recalled: Sequence[Recall], context: Context) -> AIMessage:
+        """Return the answer to the last message; `[n]` in it cites the n-th of `recalled`."""
+        ...
+
+
+_ASKS = re.compile(
+    r"[?？؟]\s*$|^\W*(?:who|whom|whose|what|when|where|which|why|how|do|does|did|am|is|are|was|were|have|has|can|could|should|would|"
+    r"will|may|tell me|remind me|list|show me|suggest|recommend)\b",
+    re.IGNORECASE,
+)
+
+
+def asks(text: str) -> bool:
+    """Return whether a message ends in, or begins like, a question."""
+    return bool(_ASKS.search(text.strip()))
+
+
+class TemplateResponder:
+    """Answers without a model, from the best memory with its date, or says that it does not know."""
+
+    def respond(self, messages: Sequence[BaseMessage], recalled: Sequence[Recall], context: Context) -> AIMessage:
+        """Return an answer that quotes what the user once said; see `Responder`."""
+        asked = messages[-1].text if messages else ""
+        known = [hit for hit in recalled if hit.memory is not None]
+        if not asks(asked):
+            told = worth_reading(turn_of(last_exchange(messages), context, "-"))
+            return AIMessage("Thank you, I will keep that in mind." if told else "All right.")
+        if not known:
+            return AIMessage("I don't know that yet: nothing you have told me answers it.")
+        lines = [_told(label, hit, context) for label, hit in enumerate(recalled, 1) if hit in known[:1] or _close(hit, known[0])]
+        return AIMessage("\n".join(lines[:3]))
+
+
+def _close(hit: Recall, best: Recall) -> bool:
+    return hit.memory is not None and hit.id != best.id and hit.score >= best.score - 0.15
+
+
+def _told(label: int, hit: Recall, context: Context) -> str:
+    memory = hit.memory
+    local = hit.said_at.astimezone(time_zone(context.timezone))
+    lead = f"{memory.value}. " if memory is not None and memory.value and label == 1 else ""
+    return f"{lead}You told me on {local.day} {local:%B %Y}: “{hit.text}” [{label}]"
+
+
+def rendered(recalled: Sequence[Recall], context: Context) -> str:
+    """Return memories as quoted data, a line each: `[label] date, origin: "text"`. Line ends and quotes inside are escaped."""
+    zone = time_zone(context.timezone)
+    return "\n".join(
+        f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}: {quoted(hit.text, 600)}"
+        for label, hit in enumerate(recalled, 1)
+    ) or "(nothing is known)"
+
+
+def _origin(hit: Recall) -> str:
+    if hit.utterance is not None:
+        return f"said by {hit.utterance.role}"
+    source = hit.memory.source.kind if hit.memory else "user"
+    review = ", may be out of date" if hit.memory and hit.memory.needs_review else ""
+    return ("told by the user" if source == "user" else f"from {source}") + review
+
+
+def cited(text: str, recalled: Sequence[Recall]) -> list[str]:
+    """Return the ids of the memories that `text` cites as `[n]`, each once, in order; labels that were not shown are ignored."""
+    labels = [int(n) for group in _CITATION.findall(text) for n in group.split(",")]
+    shown = [recalled[n - 1] for n in labels if 1 <= n <= len(recalled)]
+    return list(dict.fromkeys(hit.id for hit in shown))
+
+
+def template_node(responder: Responder) -> Callable[..., dict[str, Any]]:
+    """Return the node that answers by a `Responder`."""
+
+    def respond(state: State) -> dict[str, Any]:
+        started = time.perf_counter()
+        context = context_of(get_runtime(Context))
+        recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+        answer = responder.respond(state["messages"], recalled, context)
+        return {
+            "messages": [answer],
+            "citations": cited(answer.text, recalled),
+            "timings_ms": {**state.get("timings_ms", {}), "respond": milliseconds(started)},
+        }
+
+    return respond
+
+
+def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[State, dict[str, Any]]:
+    """Return the node that answers by a chat model, with tools if there are any. One node for sync and async runs."""
+    bound: Runnable[Any, AIMessage] = model.bind_tools(tools) if tools else model
+
+    def respond(state: State, config: RunnableConfig) -> dict[str, Any]:
+        prompt, chosen, started = _asked(state, bound, model)
+        try:
+            answer = chosen.invoke(prompt, config)
+        except Exception as error:
+            raise _failed(error) from error
+        return _answered(state, answer, prompt, started)
+
+    async def arespond(state: State, config: RunnableConfig) -> dict[str, Any]:
+        prompt, chosen, started = _asked(state, bound, model)
+        try:
+            answer = await chosen.ainvoke(prompt, config)
+        except Exception as error:
+            raise _failed(error) from error
+        return _answered(state, answer, prompt, started)
+
+    return RunnableLambda(respond, afunc=arespond, name="respond")
+
+
+def _asked(
+    state: State, bound: Runnable[Any, AIMessage], plain: Runnable[Any, AIMessage]
+) -> tuple[list[AnyMessage], Runnable[Any, AIMessage], float]:
+    context = context_of(get_runtime(Context))
+    recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+    local = moment(context).astimezone(time_zone(context.timezone))
+    system = render("respond", date=day(local), timezone=context.timezone, memories=rendered(recalled, context))
+    return [SystemMessage(system), *state["messages"]], plain if _worn_out(state) else bound, time.perf_counter()
+
+
+def _worn_out(state: State) -> bool:
+    exchange = last_exchange(state["messages"])
+    return sum(isinstance(m, AIMessage) and bool(m.tool_calls) for m in exchange) >= TOOL_ROUNDS
+
+
+def _answered(state: State, answer: AIMessage, prompt: Sequence[BaseMessage], started: float) -> dict[str, Any]:
+    if answer.tool_calls and _worn_out(state):
+        answer = AIMessage(answer.text or UNFINISHED, id=answer.id, usage_metadata=answer.usage_metadata)
+    with metering() as meter:
+        record_call("respond", answer, sum(len(message.text) for message in prompt))
+    recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+    timings = state.get("timings_ms", {})
+    return {
+        "messages": [answer],
+        "citations": cited(answer.text, recalled),
+        "usage": total(state.get("usage"), meter.usage),
+        "timings_ms": {**timings, "respond": timings.get("respond", 0.0) + milliseconds(started)},
+    }
+
+
+def _failed(error: Exception) -> Exception:
+    if isinstance(error, SharpwaveError | AssertionError):
+        return error
+    return ModelError(explain(error, (), "respond"))
+
+
+def wants_tools(state: State) -> bool:
+    """Return whether the last message asks for tools."""
+    last = state["messages"][-1]
+    return isinstance(last, AIMessage) and bool(last.tool_calls)
+
