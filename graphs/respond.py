@@ -14,7 +14,9 @@ from langgraph.runtime import get_runtime
 from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
 from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
+from sharpwave.memory.keywords import terms
 from sharpwave.memory.records import Recall
+from sharpwave.memory.slots import aliases
 from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
 from sharpwave.memory.usage import metering, record_call, total
@@ -61,19 +63,26 @@ class TemplateResponder:
             return AIMessage("Thank you, I will keep that in mind." if told else "All right.")
         if not known:
             return AIMessage("I don't know that yet: nothing you have told me answers it.")
-        lines = [_told(label, hit, context) for label, hit in enumerate(recalled, 1) if hit in known[:1] or _close(hit, known[0])]
-        return AIMessage("\n".join(lines[:3]))
+        close = [(n, hit) for n, hit in enumerate(recalled, 1) if hit is known[0] or _close(hit, known[0])][:3]
+        lead = _value_asked_for(asked, known[0])
+        return AIMessage(lead + "\n".join(_told(label, hit, context) for label, hit in close))
 
 
 def _close(hit: Recall, best: Recall) -> bool:
     return hit.memory is not None and hit.id != best.id and hit.score >= best.score - 0.15
 
 
-def _told(label: int, hit: Recall, context: Context) -> str:
+def _value_asked_for(asked: str, hit: Recall) -> str:
+    """Return the value of the slot that the question asks for: "Where do I live?" wants the city alone."""
     memory = hit.memory
+    if memory is None or not memory.attribute or not memory.value or memory.value.casefold() not in memory.text.casefold():
+        return ""
+    return f"{memory.value}. " if set(terms(asked)) & set(terms(aliases(memory.attribute))) else ""
+
+
+def _told(label: int, hit: Recall, context: Context) -> str:
     local = hit.said_at.astimezone(time_zone(context.timezone))
-    lead = f"{memory.value}. " if memory is not None and memory.value and label == 1 else ""
-    return f"{lead}You told me on {local.day} {local:%B %Y}: “{hit.text}” [{label}]"
+    return f"You told me on {local.day} {local:%B %Y}: “{hit.text}” [{label}]"
 
 
 def rendered(recalled: Sequence[Recall], context: Context) -> str:

@@ -119,7 +119,7 @@ def enlist_owner(connection: Connection, owner: str) -> int:
     """Return the number of `owner`, giving one to somebody new."""
     number = owner_number(connection, owner)
     if number is None:
-        number = connection.execute(owners.insert().values(owner=owner, revision=0)).inserted_primary_key[0]
+        number = connection.execute(owners.insert().values(owner=owner, revision=0)).lastrowid
     return int(number)
 
 
@@ -196,7 +196,7 @@ def append_event(
             detail=json.dumps(record, ensure_ascii=False),
         )
     )
-    return int(result.inserted_primary_key[0])
+    return int(result.lastrowid)
 
 
 def read_events(

@@ -59,7 +59,7 @@ def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) 
             **_columns(memory),
         )
     )
-    keywords.index(connection, VIEW, [(result.inserted_primary_key[0], owner, found)])
+    keywords.index(connection, VIEW, [(result.lastrowid, owner, found)])
     add_statistics(connection, owner, VIEW, 1, len(found))
 
 

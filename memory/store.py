@@ -9,7 +9,7 @@ import json
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -52,7 +52,7 @@ class MemoryStore:
         self.embeddings = embeddings
         self.ledger = Ledger(home / "ledger.sqlite3")
         self.index, self._release = share(home / "chroma", collections)
-        self._vectors: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
         self._vectors_lock = threading.Lock()
         self._file_lock = FileLock(home / "lock", timeout=LOCK_TIMEOUT, thread_local=True, is_singleton=True)
         self._lock = _process_lock(home)
@@ -379,24 +379,32 @@ class MemoryStore:
     def embed(self, texts: Sequence[str]) -> None:
         """Make sure that the vectors of `texts` are at hand for `vector`."""
         with self._vectors_lock:
-            missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if not missing:
-            return
-        made = embedding_array(self.embeddings, missing)
-        with self._vectors_lock:
-            self._vectors.update(zip(missing, made, strict=True))
-            while len(self._vectors) > REMEMBERED_VECTORS + len(texts):
-                self._vectors.popitem(last=False)
+            missing = [text for text in dict.fromkeys(texts) if (text, "record") not in self._vectors]
+        if missing:
+            made = embedding_array(self.embeddings, missing)
+            self._remember((((text, "record"), vector) for text, vector in zip(missing, made, strict=True)), len(texts))
 
     def vector(self, text: str) -> np.ndarray:
         """Return the vector of a text as a record is embedded (float32, unit length)."""
         with self._vectors_lock:
-            kept = self._vectors.get(text)
+            kept = self._vectors.get((text, "record"))
         return kept if kept is not None else embedding_array(self.embeddings, [text])[0]
 
     def embed_query(self, text: str) -> np.ndarray:
         """Return the vector of a question (float32, unit length)."""
-        return query_array(self.embeddings, text)
+        asked = (text, "query")
+        with self._vectors_lock:
+            kept = self._vectors.get(asked)
+        if kept is None:
+            kept = query_array(self.embeddings, text)
+            self._remember([(asked, kept)])
+        return kept
+
+    def _remember(self, made: Iterable[tuple[tuple[str, str], np.ndarray]], more: int = 0) -> None:
+        with self._vectors_lock:
+            self._vectors.update(made)
+            while len(self._vectors) > REMEMBERED_VECTORS + more:
+                self._vectors.popitem(last=False)
 
     def _nearest(self, connection: Connection, owner: str, *, live: bool) -> finding.Nearest:
         current = ledger.generation(connection)
