@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-import snowballstemmer  # type: ignore[import-untyped]
+import snowballstemmer
 
 _FENCE = re.compile(r"(```[^`\n]+```)|```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)
 _RULE = re.compile(r"\s*([-=*_])\1{2,}\s*")

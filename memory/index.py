@@ -85,7 +85,7 @@ class VectorIndex:
             try:
                 collection = self._collection(self.collection_name(store, owner), create=False)
                 found = collection.query(
-                    query_embeddings=[vector.astype(np.float32)], n_results=k, where=where, include=[]
+                    query_embeddings=vector[None, :].astype(np.float32), n_results=k, where=where, include=[]
                 )
             except NotFoundError:
                 return []
@@ -155,7 +155,7 @@ class VectorIndex:
     def _close(self) -> None:
         self._open.clear()
         if self._client is not None:
-            self._client.close()
+            self._client.close()  # type: ignore[attr-defined]  # the declared type leaves it out
             self._client = None
 
     def _chroma(self) -> "ClientAPI":

@@ -237,7 +237,7 @@ def _named(subjects: Sequence[str], query: Query) -> np.ndarray:
 
 def _tie_break(importance: float, strength: float, age_seconds: float) -> float:
     recency = 0.5 ** (max(age_seconds, 0.0) / (180 * 86400))
-    return TIE_BREAK * (0.4 * recency + 0.3 * importance + 0.3 * strength)
+    return float(TIE_BREAK * (0.4 * recency + 0.3 * importance + 0.3 * strength))
 
 
 def _weights(
