@@ -1,4 +1,4 @@
-"""The agent: a turn goes retrieve → respond → keep → extract → decide → apply."""
+"""The agent: a turn goes begin → retrieve → respond → keep → extract → decide → apply."""
 
 import hashlib
 import time
@@ -12,11 +12,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 
-from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, wants_tools
-from sharpwave.graphs.state import Context, State, check_conversation, context_of, milliseconds, moment
-from sharpwave.graphs.write import Applier, Node, add_write_nodes, needed
+from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, tool_failed, wants_tools
+from sharpwave.graphs.state import Context, State, begun, context_of, milliseconds, moment
+from sharpwave.graphs.write import Applier, Node, add_write_nodes, needed, node
 from sharpwave.memory.decide import Policy
-from sharpwave.memory.errors import ConfigError
+from sharpwave.memory.errors import ConfigError, InputError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Recall
@@ -48,27 +48,32 @@ def build_agent(
 
     Args:
         model: any LangChain chat model; None is the keyless agent, which answers by template and writes by rules.
-        memory: where to remember; may be left out only when every node that needs it is replaced.
+        memory: where to remember; may be left out only when nothing is written and `retrieve` is replaced.
         retrieve: a `Retriever`, or any LangGraph node that returns `recalled`.
         respond: a `Responder`, or any LangGraph node that returns `messages`.
         extract: an `Extractor`, or any LangGraph node that returns `candidates`.
-        decide: a `Policy`, or any LangGraph node that returns `decisions` and `revision`.
+        decide: a `Policy`, or any LangGraph node that returns `decisions`, and the `revision` of the memories that
+            they were made for (of `MemoryStore.neighbours`), if they must not be carried out after a change.
         apply: an `Applier`, or any LangGraph node that returns `operations`.
         tools: what the model may call while it answers.
         write: `off` makes an agent that answers from memory and never writes to it.
 
     Raises:
-        ConfigError: there is no memory for a node that needs one, or there are tools and no model to call them.
+        ConfigError: there is no memory for a node that needs one, tools and no model to call them, or no such `write`.
     """
     if tools and model is None and respond is None:
         raise ConfigError("Tools need a chat model to call them. Pass model=…, or leave the tools out.")
-    graph = StateGraph(State, context_schema=Context)
-    retrieve = retrieve or needed(memory)
+    if write not in ("inline", "off"):
+        raise ConfigError(f"There is no write={write!r}; it is 'inline' or 'off'.")
+    toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
+    respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [])
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
-    graph.add_node("retrieve", _retrieve(retrieve, stores) if isinstance(retrieve, Retriever) else retrieve)
-    toolbox = ToolNode(tools) if tools else None
-    graph.add_node("respond", _respond(respond, model, list(toolbox.tools_by_name.values()) if toolbox else []))
-    graph.add_edge(START, "retrieve")
+    graph = StateGraph(State, context_schema=Context)
+    graph.add_node("begin", _begin)
+    graph.add_node("retrieve", node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores)))
+    graph.add_node("respond", node("respond", respond, Responder, template_node))
+    graph.add_edge(START, "begin")
+    graph.add_edge("begin", "retrieve")
     graph.add_edge("retrieve", "respond")
     after = "keep" if write == "inline" else END
     if toolbox:
@@ -82,14 +87,18 @@ def build_agent(
     return graph
 
 
+def _begin(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Check whose conversation it is and that something was said, and forget what the turn before left in the state."""
+    if not state.get("messages"):
+        raise InputError('There is no message to answer. Pass {"messages": [{"role": "user", "content": "…"}]}.')
+    return begun(state, context_of(runtime))
+
+
 def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
     def retrieve(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
-        """Recall what the user's last message is about, within the token budget, and begin the turn afresh."""
+        """Recall what the user's last message is about, within the token budget."""
         started = time.perf_counter()
         context = context_of(runtime)
-        check_conversation(state, context)
-        if not state.get("messages"):
-            raise ConfigError('There is no message to answer. Pass {"messages": [{"role": "user", "content": "…"}]}.')
         query = state["messages"][-1].text
         hits = retriever.recall(
             context.user_id, query, budget=context.recall_budget, stores=stores, now=moment(context)
@@ -97,24 +106,15 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
         spoken = {message.id for message in state["messages"]}
         fresh = [hit for hit in hits if hit.utterance is None or hit.utterance.message_id not in spoken]
         return {
-            "owner": context.user_id,
             "recalled": [hit.model_dump(mode="json") for hit in fresh],
-            "citations": [],
-            "candidates": [],
-            "decisions": [],
-            "operations": [],
-            "errors": [],
-            "usage": {},
             "timings_ms": {"retrieve": milliseconds(started)},
         }
 
     return retrieve
 
 
-def _respond(respond: Responder | Node | None, model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Node:
-    if respond is None:
-        return model_node(model, tools) if model is not None else template_node(TemplateResponder())
-    return template_node(respond) if isinstance(respond, Responder) else respond
+def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Responder | Node:
+    return TemplateResponder() if model is None else model_node(model, tools)
 
 
 def thread_config(user_id: str, thread: str) -> RunnableConfig:

@@ -1,12 +1,14 @@
 """The answering node: a chat model that is shown what was recalled, or a template that needs no model."""
 
+import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool
 from langgraph.runtime import get_runtime
@@ -21,6 +23,8 @@ from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
 from sharpwave.memory.usage import metering, record_call, total
 from sharpwave.prompts import day, quoted, render
+
+log = logging.getLogger(__name__)
 
 TOOL_ROUNDS = 5
 """Rounds of tool calls in one turn; then the model has to answer without tools."""
@@ -135,40 +139,60 @@ def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Stat
         try:
             answer = chosen.invoke(prompt, config)
         except Exception as error:
-            raise _failed(error) from error
-        return _answered(state, answer, prompt, started)
+            raise _failed(error, prompt) from error
+        return _answered(state, answer, prompt, started, bool(tools))
 
     async def arespond(state: State, config: RunnableConfig) -> dict[str, Any]:
         prompt, chosen, started = _asked(state, bound, model)
         try:
             answer = await chosen.ainvoke(prompt, config)
         except Exception as error:
-            raise _failed(error) from error
-        return _answered(state, answer, prompt, started)
+            raise _failed(error, prompt) from error
+        return _answered(state, answer, prompt, started, bool(tools))
 
     return RunnableLambda(respond, afunc=arespond, name="respond")
 
 
 def _asked(
     state: State, bound: Runnable[Any, AIMessage], plain: Runnable[Any, AIMessage]
-) -> tuple[list[AnyMessage], Runnable[Any, AIMessage], float]:
+) -> tuple[list[BaseMessage], Runnable[Any, AIMessage], float]:
     context = context_of(get_runtime(Context))
     recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
     local = moment(context).astimezone(time_zone(context.timezone))
     system = render("respond", date=day(local), timezone=context.timezone, memories=rendered(recalled, context))
-    return [SystemMessage(system), *state["messages"]], plain if _worn_out(state) else bound, time.perf_counter()
+    return _prompt(state["messages"], system), plain if _worn_out(state) else bound, time.perf_counter()
+
+
+def _prompt(messages: Sequence[BaseMessage], system: str) -> list[BaseMessage]:
+    """Return the conversation as every server takes it: one system message, the caller's own first; each call with its result."""
+    own = [message.text for message in messages if isinstance(message, SystemMessage)]
+    spoken = [message for message in messages if not isinstance(message, SystemMessage)]
+    return [SystemMessage("\n\n".join(dict.fromkeys([*own, system]))), *_settled(spoken)]
+
+
+def _settled(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
+    """Yield messages, and a result for each tool call that was cut off by an interrupt or a crash."""
+    waiting: list[str | None] = []
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            waiting = [call for call in waiting if call != message.tool_call_id]
+        else:
+            yield from (ToolMessage("The call was cut off.", tool_call_id=call or "") for call in waiting)
+            waiting = [call["id"] for call in message.tool_calls] if isinstance(message, AIMessage) else []
+        yield message
 
 
 def _worn_out(state: State) -> bool:
-    exchange = last_exchange(state["messages"])
-    return sum(isinstance(m, AIMessage) and bool(m.tool_calls) for m in exchange) >= TOOL_ROUNDS
+    since = takewhile(lambda message: not isinstance(message, HumanMessage), reversed(state["messages"]))
+    return sum(isinstance(message, AIMessage) and bool(message.tool_calls) for message in since) >= TOOL_ROUNDS
 
 
-def _answered(state: State, answer: AIMessage, prompt: Sequence[BaseMessage], started: float) -> dict[str, Any]:
-    if answer.tool_calls and _worn_out(state):
-        answer = AIMessage(answer.text or UNFINISHED, id=answer.id, usage_metadata=answer.usage_metadata)
+def _answered(
+    state: State, answer: AIMessage, prompt: Sequence[BaseMessage], started: float, has_tools: bool
+) -> dict[str, Any]:
     with metering() as meter:
         record_call("respond", answer, sum(len(message.text) for message in prompt))
+    answer = _sound(answer, may_call=has_tools and not _worn_out(state))
     recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
     timings = state.get("timings_ms", {})
     return {
@@ -179,10 +203,30 @@ def _answered(state: State, answer: AIMessage, prompt: Sequence[BaseMessage], st
     }
 
 
-def _failed(error: Exception) -> Exception:
+def _sound(answer: AIMessage, *, may_call: bool) -> AIMessage:
+    """Return an answer without the tool calls that nothing will carry out: a conversation that holds one is refused later.
+
+    Raises:
+        ModelError: it says nothing at all.
+    """
+    calls = answer.tool_calls if may_call else []
+    if not answer.content and not answer.tool_calls and not answer.invalid_tool_calls:
+        refusal = answer.additional_kwargs.get("refusal")
+        if not refusal:
+            raise ModelError("The chat model gave an empty answer. Try again, or allow it more tokens.")
+        return AIMessage(str(refusal), id=answer.id, usage_metadata=answer.usage_metadata)
+    if calls == answer.tool_calls and not answer.invalid_tool_calls:
+        return answer
+    if not calls:
+        return AIMessage(answer.text or UNFINISHED, id=answer.id, usage_metadata=answer.usage_metadata)
+    kept = {key: value for key, value in answer.additional_kwargs.items() if key != "tool_calls"}
+    return answer.model_copy(update={"invalid_tool_calls": [], "additional_kwargs": kept})
+
+
+def _failed(error: Exception, prompt: Sequence[BaseMessage]) -> Exception:
     if isinstance(error, SharpwaveError | AssertionError):
         return error
-    return ModelError(explain(error, (), "respond"))
+    return ModelError(explain(error, prompt, "respond"))
 
 
 def wants_tools(state: State) -> bool:
@@ -190,3 +234,8 @@ def wants_tools(state: State) -> bool:
     last = state["messages"][-1]
     return isinstance(last, AIMessage) and bool(last.tool_calls)
 
+
+def tool_failed(error: Exception) -> str:
+    """Return what the model is told of a tool that failed: the turn goes on, and the model may try something else."""
+    log.warning("A tool failed: %s: %s", type(error).__name__, error)
+    return f"The tool failed: {type(error).__name__}: {error}"

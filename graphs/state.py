@@ -3,9 +3,10 @@
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import dropwhile
 from typing import Annotated, Any, TypedDict
 
-from langchain_core.messages import AnyMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import Messages, add_messages
 from langgraph.runtime import Runtime
@@ -21,24 +22,45 @@ from sharpwave.memory.times import UtcTime
 def add_new_messages(left: Messages, right: Messages) -> Messages:
     """Reduce messages as `add_messages` does, except that a history sent again is not added again.
 
-    A caller that keeps no ids may send the whole conversation each time. Messages without ids whose user messages begin
-    with all those of the thread, in order, are that: only what follows them is new.
+    A caller that keeps no ids may send the whole conversation each time, or its end. Where user messages without ids
+    repeat the end of the thread, in order and answered where it is answered, only what follows them is new. So a message
+    without an answer may be sent again; one that was answered, and comes alone, is said once more.
     """
-    given = right if isinstance(right, list) else [right]
-    known = [m for m in left if isinstance(m, HumanMessage)] if isinstance(left, list) else []
-    messages = add_messages([], given) if known else []
-    said = [i for i, message in enumerate(messages) if isinstance(message, HumanMessage)]
-    resent = (
-        len(said) > len(known) > 0
-        and not any(_has_id(message) for message in given)
-        and all(messages[i].content == old.content for i, old in zip(said, known, strict=False))
-    )
-    return add_messages(left, messages[said[len(known)] :] if resent else right)
+    given = convert_to_messages(right if isinstance(right, list) else [right])
+    said = [message for message in given if isinstance(message, HumanMessage)]
+    if not isinstance(left, list) or not said or any(message.id for message in said):
+        return add_messages(left, right)
+    known, _ = _outline(convert_to_messages(left))
+    sent, ends = _outline(given)
+    repeated = _overlap(known, sent)
+    if not repeated and known[-1:] == [_ANSWER] and _overlap(known[:-1], sent) == len(sent):
+        repeated = len(sent) - 1  # answered before, and to be answered anew
+    return add_messages(left, list[Any](given[ends[repeated - 1] :]) if repeated else right)
 
 
-def _has_id(message: object) -> bool:
-    found = message.get("id") if isinstance(message, dict) else getattr(message, "id", None)
-    return found is not None
+_ANSWER = object()
+"""Stands for whatever answered the user: callers need not keep its words."""
+
+
+def _outline(messages: Sequence[BaseMessage]) -> tuple[list[object], list[int]]:
+    """Return what the user said and where it was answered, and after how many messages each of these ends."""
+    entries: list[object] = []
+    ends: list[int] = []
+    for count, message in enumerate(messages, 1):
+        if isinstance(message, HumanMessage):
+            entries.append(message.content)
+            ends.append(count)
+        elif entries and entries[-1] is _ANSWER:
+            ends[-1] = count
+        elif entries and not isinstance(message, SystemMessage):
+            entries.append(_ANSWER)
+            ends.append(count)
+    return entries, ends
+
+
+def _overlap(known: list[object], sent: list[object]) -> int:
+    """Return how many entries that `sent` begins with are the last ones of `known`."""
+    return next((n for n in range(min(len(known), len(sent)), 0, -1) if known[-n:] == sent[:n]), 0)
 
 
 class State(TypedDict, total=False):
@@ -56,11 +78,16 @@ class State(TypedDict, total=False):
     decisions: list[dict[str, Any]]
     shown: list[str]
     """Ids of the memories that the policy saw."""
-    revision: int
+    revision: int | None
+    """Of the owner's memories when it was decided; None where the decision does not depend on it."""
     operations: list[dict[str, Any]]
     """What was done to memory (`Applied`)."""
     errors: list[dict[str, str]]
     """What went wrong while writing (`stage`, `error`); the turn then waits in the queue."""
+    incognito: list[str]
+    """Ids of the messages last said in an incognito turn; they are not written later either."""
+    caught_up: int
+    """Turns that had failed earlier and were taken up again before this one."""
     usage: dict[str, Any]
     timings_ms: dict[str, float]
 
@@ -107,11 +134,11 @@ def context_of(runtime: Runtime[Context]) -> Context:
     Raises:
         ConfigError: the caller gave none, so nobody knows whose memory it is.
     """
-    context = runtime.context
-    if isinstance(context, dict):
-        context = Context(**context)
-    if context is None or not getattr(context, "user_id", None):
+    given: object = runtime.context
+    if given is None:
         raise ConfigError('No user for this run. Pass context=Context(user_id="…") to invoke, stream or their async forms.')
+    # Inside another graph the context may be of that graph's type: what it says about the run is taken from it.
+    context = given if isinstance(given, Context) else Context.model_validate(given, from_attributes=True)
     return context if context.now is not None else context.model_copy(update={"now": times.now()})
 
 
@@ -126,25 +153,50 @@ def thread_of(context: Context, config: RunnableConfig) -> str:
     return str(named) if named else "default"
 
 
-def check_conversation(state: State, context: Context) -> None:
-    """Raise `OwnershipError` when the checkpointed conversation belongs to somebody else."""
+def begun(state: State, context: Context) -> dict[str, Any]:
+    """Return the state of a turn that has just begun, with nothing of the turn before it.
+
+    Raises:
+        OwnershipError: the checkpointed conversation belongs to somebody else.
+    """
     owner = state.get("owner")
     if owner is not None and owner != context.user_id:
         raise OwnershipError(
             "This thread_id holds another user's conversation. Checkpoints know no owner: derive the id with "
             "sharpwave.graphs.thread_config(user_id, thread)."
         )
+    asked = last_exchange(state.get("messages", []))
+    return {
+        "owner": context.user_id,
+        "incognito": state.get("incognito", []) if context.remember else [message.id for message in asked],
+        "recalled": [],
+        "citations": [],
+        "candidates": [],
+        "decisions": [],
+        "shown": [],
+        "revision": None,
+        "operations": [],
+        "errors": [],
+        "caught_up": 0,
+        "usage": {},
+        "timings_ms": {},
+    }
 
 
 def last_exchange(messages: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Return the user's latest message, or the latest run of them, and what has answered it so far."""
+    """Return the user's latest message, those before it that got no answer, and what has answered so far."""
     end = len(messages)
     while end and not isinstance(messages[end - 1], HumanMessage):
         end -= 1
     start = end
-    while start and isinstance(messages[start - 1], HumanMessage):
+    while start and not _is_answer(messages[start - 1]):
         start -= 1
-    return list(messages[start:]) if end else []
+    said = [message for message in messages[start:] if not isinstance(message, SystemMessage)]
+    return list(dropwhile(lambda message: not isinstance(message, HumanMessage), said)) if end else []
+
+
+def _is_answer(message: BaseMessage) -> bool:
+    return isinstance(message, AIMessage) and not message.tool_calls
 
 
 def turn_of(exchange: Sequence[BaseMessage], context: Context, thread: str) -> Turn:

@@ -1,7 +1,8 @@
 """Writing to memory: keep the turn verbatim, extract candidates, decide about each, apply.
 
 The turn is kept durably before anything can fail. A failing model is an error in the state and a turn that stays in the
-queue, never an empty result; the user has the answer either way.
+queue, never an empty result; the user has the answer either way. What waits because it failed is taken up again before
+the owner's next turn, since order matters: if it fails again, that turn waits too.
 """
 
 import time
@@ -9,17 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
-from sharpwave.graphs.state import Context, State, check_conversation, context_of, last_exchange, milliseconds, thread_of, turn_of
+from sharpwave.graphs.state import Context, State, begun, context_of, last_exchange, milliseconds, thread_of, turn_of
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.errors import ConfigError, ModelError
+from sharpwave.memory.errors import ConfigError, ModelError, OwnershipError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
@@ -31,6 +33,11 @@ from sharpwave.memory.usage import metering, total
 KNOWN = 10
 """Memories that an extractor is shown."""
 
+CATCH_UP = 3
+"""Turns that failed earlier, and are taken up again before one turn."""
+PATIENCE = 5
+"""Failures after which a turn no longer holds up the later ones of its owner; it stays in the queue."""
+
 Node = Callable[..., Any] | Runnable[Any, Any]
 """Anything that LangGraph takes as a node."""
 
@@ -39,7 +46,7 @@ Node = Callable[..., Any] | Runnable[Any, Any]
 class Applier(Protocol):
     """Carries out decisions."""
 
-    def apply(self, turn: Turn, decisions: Sequence[Decision], *, revision: int, **more: Any) -> list[Applied]:
+    def apply(self, turn: Turn, decisions: Sequence[Decision], *, revision: int | None, **more: Any) -> list[Applied]:
         """Carry out decisions about a turn, all or nothing; see `MemoryStore.apply`."""
         ...
 
@@ -57,9 +64,16 @@ def build_write(
     Args: as of `build_agent`.
     """
     graph = StateGraph(State, context_schema=Context)
+    graph.add_node("begin", _begin)
     add_write_nodes(graph, memory, model, extract, decide, apply)
-    graph.add_edge(START, "keep")
+    graph.add_edge(START, "begin")
+    graph.add_edge("begin", "keep")
     return graph
+
+
+def _begin(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Check whose conversation it is, and forget what an earlier turn left in the state."""
+    return begun(state, context_of(runtime))
 
 
 def add_write_nodes(
@@ -71,17 +85,32 @@ def add_write_nodes(
     apply: Applier | Node | None,
 ) -> None:
     """Add keep → extract → decide → apply to a graph."""
+    store = needed(memory)
     extract = extract or (RulesExtractor() if model is None else LLMExtractor(model))
     decide = decide or (RulesPolicy() if model is None else LLMPolicy(model))
-    graph.add_node("keep", _keep(needed(memory)))
-    graph.add_node("extract", _extract(needed(memory), extract) if isinstance(extract, Extractor) else extract)
-    graph.add_node("decide", _decide(needed(memory), decide) if isinstance(decide, Policy) else decide)
-    apply = apply or needed(memory)
-    graph.add_node("apply", _apply(apply) if isinstance(apply, Applier) else apply)
+    graph.add_node("keep", _keep(store))
+    graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
+    graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))
+    graph.add_node("apply", node("apply", apply or store, Applier, _apply))
     graph.add_conditional_edges("keep", _after_keep, ["extract", "apply", END])
     graph.add_conditional_edges("extract", _after_extract, ["decide", "apply", END])
-    graph.add_edge("decide", "apply")
-    graph.add_conditional_edges("apply", _after_apply, ["decide", END])
+    graph.add_conditional_edges("decide", _after_decide, ["apply", END])
+    graph.add_conditional_edges("apply", _after_apply, ["decide", "keep", END])
+
+
+def node(name: str, given: Any, shape: type, wrap: Callable[[Any], Node]) -> Any:
+    """Return what does the work of the node `name`: an object of its protocol, wrapped, or any LangGraph node as it is.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    if isinstance(given, shape) and not isinstance(given, type):
+        return wrap(given)
+    if isinstance(given, Runnable) or (callable(given) and not isinstance(given, type)):
+        return given
+    what = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+    protocol = f"{shape.__module__}.{shape.__name__}"
+    raise ConfigError(f"{name}= was given {what}, which is neither an object like {protocol} nor a LangGraph node.")
 
 
 def needed(memory: MemoryStore | None) -> MemoryStore:
@@ -96,24 +125,52 @@ def _keep(memory: MemoryStore) -> Node:
         """Keep the turn verbatim and durably; what follows may fail, and is then done later."""
         started = time.perf_counter()
         context = context_of(runtime)
-        check_conversation(state, context)
-        fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "operations": [], "errors": []}
-        exchange = last_exchange(state.get("messages", []))
-        given = state.get("turn") if not exchange else None
-        if not context.remember or not (exchange or given):
+        fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
+        turn = _said(state, context, config)
+        if turn is None or not context.remember or not memory.queue([turn]):
             return fresh
-        turn = Turn.model_validate(given) if given else turn_of(exchange, context, thread_of(context, config))
-        if turn.owner != context.user_id:
-            raise ConfigError("The turn to be written belongs to another user than the context names.")
-        waiting = memory.queue([turn]) if turn.user_text.strip() else []
-        return {**fresh, "turn": turn.model_dump(mode="json") if waiting else {}, "timings_ms": _timed(state, "keep", started)}
+        older = _failed_before(memory, turn) if _exchange(state) else None
+        if older is not None:
+            if not state["caught_up"]:
+                memory.fail(turn, "It waits for an earlier turn of this user, which could not be written.")
+            elif state["caught_up"] == CATCH_UP:
+                return {**fresh, **_failure("keep", "Too many earlier turns wait to be written; this one waits behind them.")}
+        return {
+            **fresh,
+            "turn": (older or turn).model_dump(mode="json"),
+            "caught_up": state["caught_up"] + bool(older),
+            "timings_ms": _timed(state, "keep", started),
+        }
 
     return keep
 
 
+def _exchange(state: State) -> list[BaseMessage]:
+    """Return the messages that this run is to remember."""
+    return [m for m in last_exchange(state.get("messages", [])) if m.id not in state["incognito"]]
+
+
+def _said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
+    """Return the turn to be written: the last exchange of the conversation, else the one that was given."""
+    exchange = _exchange(state)
+    if not exchange and not state.get("turn"):
+        return None
+    turn = turn_of(exchange, context, thread_of(context, config)) if exchange else Turn.model_validate(state["turn"])
+    if turn.owner != context.user_id:
+        raise OwnershipError("The turn to be written belongs to another user than the context names.")
+    return turn if turn.user_text.strip() else None
+
+
+def _failed_before(memory: MemoryStore, turn: Turn) -> Turn | None:
+    """Return the oldest turn of the same owner that failed and holds up this one."""
+    waiting = memory.pending(turn.owner)
+    failed = (other for other, attempts, _ in waiting if 0 < attempts < PATIENCE)
+    return next((other for other in failed if (other.thread, other.message_id) != (turn.thread, turn.message_id)), None)
+
+
 def _after_keep(state: State) -> Literal["extract", "apply", "__end__"]:
     if not state["turn"]:
-        return END
+        return "__end__"
     return "extract" if worth_reading(Turn.model_validate(state["turn"])) else "apply"
 
 
@@ -128,7 +185,7 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
                 candidates = extractor.extract(turn, known)
             except ModelError as error:
                 memory.fail(turn, str(error))
-                return {**_failure("extract", error), "usage": total(state.get("usage"), meter.usage)}
+                return {**_failure("extract", str(error)), "usage": total(state.get("usage"), meter.usage)}
         return {
             "candidates": [candidate.model_dump(mode="json") for candidate in candidates],
             "usage": total(state.get("usage"), meter.usage),
@@ -140,7 +197,7 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
 
 def _after_extract(state: State) -> Literal["decide", "apply", "__end__"]:
     if state["errors"]:
-        return END
+        return "__end__"
     return "decide" if state["candidates"] else "apply"
 
 
@@ -156,7 +213,7 @@ def _decide(memory: MemoryStore, policy: Policy) -> Node:
                 decisions = guard(policy.decide(candidates, neighbours, turn), neighbours, turn)
             except ModelError as error:
                 memory.fail(turn, str(error))
-                return {**_failure("decide", error), "decisions": [], "usage": total(state.get("usage"), meter.usage)}
+                return {**_failure("decide", str(error)), "decisions": [], "usage": total(state.get("usage"), meter.usage)}
         return {
             "decisions": [decision.model_dump(mode="json") for decision in decisions],
             "shown": sorted({hit.id for near in neighbours for hit in near}),
@@ -172,21 +229,19 @@ def _apply(applier: Applier) -> Node:
     def apply(state: State) -> dict[str, Any]:
         """Carry out the decisions, in one transaction with the mark that the turn is written."""
         started = time.perf_counter()
-        if state["errors"]:
-            return {"revision": -1}
         turn = Turn.model_validate(state["turn"])
         decisions = [Decision.model_validate(decision) for decision in state["decisions"]]
-        recalled = [hit["id"] for hit in state.get("recalled", []) if hit["store"] == "semantic"]
-        cited = [memory_id for memory_id in state.get("citations", []) if memory_id in recalled]
+        recalled = [] if _catching_up(state) else [hit["id"] for hit in state["recalled"] if hit["store"] == "semantic"]
+        cited = [memory_id for memory_id in state["citations"] if memory_id in recalled]
         try:
             done = applier.apply(
-                turn, decisions, revision=state.get("revision", 0), shown=state["shown"], recalled=recalled, cited=cited
+                turn, decisions, revision=state["revision"], shown=state["shown"], recalled=recalled, cited=cited
             )
         except StaleDecision:
             return {"revision": STALE}
         return {
-            "operations": [item.model_dump(mode="json") for item in done],
-            "revision": -1,
+            "operations": [*state["operations"], *(item.model_dump(mode="json") for item in done)],
+            "revision": None,
             "timings_ms": _timed(state, "apply", started),
         }
 
@@ -197,12 +252,24 @@ STALE = -2
 """Revision that says: somebody else wrote in between, decide again."""
 
 
-def _after_apply(state: State) -> Literal["decide", "__end__"]:
-    return "decide" if state.get("revision") == STALE else END
+def _after_decide(state: State) -> Literal["apply", "__end__"]:
+    return "__end__" if state["errors"] else "apply"
 
 
-def _failure(stage: str, error: ModelError) -> dict[str, Any]:
-    return {"errors": [{"stage": stage, "error": str(error)}]}
+def _after_apply(state: State) -> Literal["decide", "keep", "__end__"]:
+    if state["revision"] == STALE:
+        return "decide"
+    return "keep" if _catching_up(state) else "__end__"
+
+
+def _catching_up(state: State) -> bool:
+    """Whether the turn at work is an earlier one, so that this run's own still waits."""
+    exchange = _exchange(state)
+    return bool(exchange) and Turn.model_validate(state["turn"]).message_id not in {message.id for message in exchange}
+
+
+def _failure(stage: str, error: str) -> dict[str, Any]:
+    return {"errors": [{"stage": stage, "error": error}]}
 
 
 def _timed(state: State, stage: str, started: float) -> dict[str, float]:
@@ -212,17 +279,18 @@ def _timed(state: State, stage: str, started: float) -> dict[str, float]:
 def write_pending(memory: MemoryStore, graph: Any, owner: str | None = None) -> int:
     """Write the turns that wait in the queue, in order, by a compiled `build_write` graph; returns how many were written.
 
-    A turn that fails again stays in the queue, and so do the later ones of its owner, whose order matters.
+    A turn that fails again stays in the queue, and so do the later ones of its owner, whose order matters; unless it has
+    failed `PATIENCE` times.
     """
     written = 0
     stuck: set[str] = set()
-    for turn, _, _ in memory.pending(owner):
+    for turn, attempts, _ in memory.pending(owner):
         if turn.owner in stuck:
             continue
         context = Context(user_id=turn.owner, now=turn.said_at, timezone=turn.timezone)
         result = graph.invoke({"turn": turn.model_dump(mode="json"), "messages": []}, context=context)
-        if result["errors"]:
-            stuck.add(turn.owner)
-        else:
+        if not result["errors"]:
             written += 1
+        elif attempts + 1 < PATIENCE:
+            stuck.add(turn.owner)
     return written

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import json_repair
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
 from sharpwave.memory.errors import ModelError, SharpwaveError
@@ -37,6 +38,8 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _THINK = re.compile(r"<(/?)(?:think(?:ing)?|thought|reasoning|reflection)>", re.IGNORECASE)
+_QUIET: RunnableConfig = {"tags": ["nostream"]}
+"""Keeps these answers out of LangGraph's stream of messages: they are not for the user."""
 _START = re.compile(r"[{\[]")
 _BROKEN = re.compile(r"\{\s*(?:[\"'}]|\w+\s*:)|\[\s*(?:[{\"'\[\]]|$)")
 _MOST_STARTS = 500
@@ -218,12 +221,12 @@ def _without_advice() -> Iterator[None]:
 
 def _invoke(model: BaseChatModel, messages: Sequence[BaseMessage], schema: type[BaseModel], mode: str) -> AIMessage:
     if mode == "text":
-        return model.invoke(list(messages))
+        return model.invoke(list(messages), _QUIET)
     wanted: dict[str, Any] = {"type": mode}
     if mode == "json_schema":
         strict = _strict(schema.model_json_schema())
         wanted["json_schema"] = {"name": schema.__name__, "schema": strict, "strict": True}
-    return model.bind(**_format(model, wanted)).invoke(list(messages))
+    return model.bind(**_format(model, wanted)).invoke(list(messages), _QUIET)
 
 
 def _format(model: BaseChatModel, wanted: dict[str, Any]) -> dict[str, Any]:
