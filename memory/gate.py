@@ -5,9 +5,10 @@ It needs no model and leans towards reading: a needless call costs little, a fac
 
 import re
 
-from sharpwave.memory.evidence import own_words, sentences
+from sharpwave.memory.evidence import asks, own_words, sentences
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import (
+    LONGEST_SENTENCE,
     READ_AT_MOST,
     first_person,
     opened,
@@ -22,6 +23,9 @@ _LETTERS = re.compile(r"[^\W\d_]")
 _BEAT = re.compile(r"^\W*(?:heartbeat|ping|pong|keep-?alive|health-?check|status|tick|test(?:ing)?|ack|beep|cron)\b", re.IGNORECASE)
 _REMEMBER = re.compile(r"\b(?:remember|keep in mind|note that|don't forget|for the record|forget|correction|delete|no longer|any ?more)\b", re.IGNORECASE)
 _TIED = re.compile(r"\b(?:my|our)\s+\w+\s+(?:[A-Z]\w+|who|is|has|was)\b|\b(?:I'm|I am|I have|I've|I live|I work|we have|we're)\b")
+_ASKS_FACT = re.compile(
+    r"\W*(?:what|where|who|when|which|do you (?:know|remember)|am|is|are|do|does|did|was|were|have|has)\b", re.IGNORECASE
+)
 _DETAIL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}|\d")
 
 
@@ -31,6 +35,8 @@ def worth_reading(turn: Turn) -> bool:
 
 
 def _may_tell(sentence: str) -> bool:
+    if len(sentence) > LONGEST_SENTENCE:
+        return bool(_LETTERS.search(sentence))
     if not _LETTERS.search(sentence) or _BEAT.match(sentence):
         return False
     if not languages.is_english(sentence):
@@ -44,12 +50,12 @@ def _clause_may_tell(quote: str) -> bool:
     text = opened(quote)
     if _REMEMBER.search(quote) and not text.endswith("?"):
         return True
-    if len(text.split()) < 2 or not states(text):
+    words = len(text.split())
+    if words < 2 or not states(text):
         return False
-    return first_person(text) or bool(_DETAIL.search(text)) or telegraphic(text)
+    return words > 3 or first_person(text) or bool(_DETAIL.search(text)) or telegraphic(text)
 
 
 def _asks_with_news(sentence: str) -> bool:
     """Whether a question or request tells something by the way ("a gift for my wife Anna, who …")."""
-    asked = re.match(r"\W*(?:what|where|who|when|which|do you (?:know|remember)|what's|who's)\b", sentence, re.IGNORECASE)
-    return not asked and bool(_TIED.search(sentence)) and not re.match(r"\W*(?:am|is|are|do|does|did|was|were|have|has) ", sentence, re.IGNORECASE)
+    return asks(sentence) and bool(_TIED.search(sentence)) and not _ASKS_FACT.match(sentence)

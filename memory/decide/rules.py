@@ -133,7 +133,7 @@ class RulesPolicy:
         for memory in (k.memory for k in known):
             if not other or not _same_subject(candidate, memory) or not _shares_object(candidate, memory):
                 continue
-            if memory.attribute == other or (memory.attribute is None and stance(memory.text) != stance(candidate.text)):
+            if memory.attribute == other or (memory.attribute is None and _feels(memory.text) == other):
                 rest = _without_item(memory, candidate)
                 if rest:
                     dropped = self._rest(candidate, memory, rest)
@@ -289,7 +289,7 @@ _SUCCESSION = tuple(
         r"(?P<b>.+?)(?: instead of| rather than| and not|, not) (?P<a>.+)",
         r"\b(?:swapped|traded|exchanged|replaced|left|ditched|dropped|put|sold)(?: in)? (?P<a>.+?) (?:aside )?(?:for|with|in favou?r of|and (?:got|bought|started|joined|took up)) (?P<b>.+)",
         r"(?P<b>.+?) (?:has|have)? ?replaced (?P<a>.+?)(?: as .*)?$",
-        r"\b(?:finished|done with|gone off|quit|stopped|gave up|given up) (?P<a>.+?)(?:,| and) (?:(?:it is|it's|I|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>.+)",
+        r"\b(?:finished|done with|gone off|quit|stopped|gave up|given up) (?P<a>.+?)(?:,| and) (?:(?:it is|it's|I|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>(?!gone|over|done).+)",
         r"\bafter (?:(?:many )?years (?:as|with|of|in|at) (?:an? )?|(?=(?-i:[A-Z])))(?P<a>.+?),? (?:I|we|it)\b(?P<b>.+)",
         r"\b(?:the|my) (?P<a>[\w -]+?) (?:is gone|broke|died|was stolen|packed up)(?:,| so| and) (?P<b>.+)",
     )
@@ -313,6 +313,14 @@ def _object(candidate: Candidate) -> frozenset[str]:
 
 
 _GIVING_UP = stems("gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore longer finally recently done out after over rid away true wrong altogether completely drink drinking eat eating using use play playing watch wear take taking read smoke doing go going")
+
+
+def _feels(text: str) -> str | None:
+    """Return "likes" or "dislikes" for a statement of taste, None for any other."""
+    taken = stance(text)
+    if not taken & {"like", "hate"}:
+        return None
+    return "likes" if ("hate" in taken) == ("not" in taken) else "dislikes"
 
 
 def _shares_object(candidate: Candidate, memory: Memory) -> bool:
@@ -354,7 +362,7 @@ def _cut(text: str, gone: frozenset[str]) -> str | None:
         return None
     items = [item for item in re.split(r",? (?:and|or|&) |, ", listed[0]) if item]
     kept = [item for item in items if not gone & stems(item)]
-    if any(re.match(r"(?:I|me|we|us)\b", item) for item in items):
+    if any(re.match(r"(?:I|me|we|us)\b", item) for item in items[1:]):
         return None
     if len(kept) != len(items) - 1 or not any(stems(item) for item in kept):
         return None

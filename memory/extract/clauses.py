@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from sharpwave.memory.evidence import asks, own_words, sentences
 from sharpwave.memory.phrases import expanded, straight
 
-READ_AT_MOST = 200_000
+READ_AT_MOST = 50_000
 """Characters of one message that are read; what is longer is a pasted file rather than something said."""
+LONGEST_SENTENCE = 3_000
+"""Characters; what goes on longer without a full stop is not read."""
 LONGEST_CLAUSE = 500
 """Characters; a clause beyond that is not taken for a statement."""
 
@@ -149,6 +151,7 @@ _CHATTER = _verbose(
       |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an|the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried|stressed|frustrated|overwhelmed|sick\ of|fed\ up|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus|train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)|with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse|next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner|breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
     |(?:I\ have|I\ had|we\ had|I\ had\ such|I\ am\ having|I\ have\ had)\ (?:an?|such\ an?|quite\ an?|the|no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible|lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|headache|hangover|blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich|salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
     |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away|out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower|bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break|walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe|find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)|did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right|there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back|come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think)|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now|keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
+    |(?:I|we)\ (?:(?:have|had|did|do|will|not|just)\ )*\w+\ (?:it|that|this|them|you|him|her|one)\W*$
     |we\ (?:will\ see|shall\ see|are\ (?:done|good|back|on)|can\ (?:continue|start|move|try|do)|agree|need\ to\ (?:talk|stop))
     |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error|message|prompt|screen|cursor|pleasure|turn|god|goodness|word|head|stomach|back|feet|eyes|throat|hair|coffee|lunch|dinner|breakfast|train|bus|flight\ (?:is|was)\ (?:delayed|late)|wifi|internet|connection|battery|fault|thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
     |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with|between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
@@ -208,6 +211,8 @@ def clauses(text: str) -> Iterator[Clause]:
     """
     follows = False
     for sentence in sentences(own_words(text[:READ_AT_MOST])):
+        if len(sentence) > LONGEST_SENTENCE:
+            continue
         plain = expanded(sentence)
         if _ROLEPLAY.search(plain) or _PAYLOAD.match(plain):
             return
@@ -268,7 +273,7 @@ def opened(quote: str) -> str:
 
 def split(sentence: str) -> list[str]:
     """Split a sentence where a clause with a subject of its own begins; every piece is verbatim."""
-    plain = straight(sentence)
+    plain = unquoted(sentence)
     pieces: list[str] = []
     start = 0
     for mark in _BOUNDARY.finditer(plain):

@@ -4,7 +4,7 @@ import re
 
 from sharpwave.memory.extract.slotting import USER, Reading
 
-_ENGLISH = re.compile(r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|was|been|has|our|we)\b", re.IGNORECASE)
+_ENGLISH = re.compile(r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|been|has|our|we|off|can't|don't)\b", re.IGNORECASE)
 _ASCII_WORDS = re.compile(r"[a-z']+", re.IGNORECASE)
 _FIRST_PERSON = re.compile(
     r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*|encanta\w*|mudé|dedico|casé)|soy|tengo|vivo|estoy|trabajo|prefiero|odio|hablo|nací|juego|compré|estudio"
@@ -35,7 +35,7 @@ _SLOTS = tuple(
         ("home_city", rf"\b(?:me\s+(?:he\s+mudado|mudé)\s+a|j['’]ai\s+déménagé\s+à|mudei(?:-me)?\s+para|mi\s+sono\s+trasferit[oa]\s+a)\s+{_PLACE}"),
         ("home_city", r"我(?:现在)?(?:住在|搬到了?|搬去)(?P<v>[^，。,.！!、]+)"),
         ("home_city", r"(?:私は|僕は|俺は)?(?P<v>[^、。は]+?)に(?:住んでいます|住んでいる|住んでる|引っ越しました)"),
-        ("allergy", rf"\b(?:allergisch\s+(?:gegen|auf)|al[ée]rgic[oa]\s+(?:a(?:l|\s+l[oa]s?)?|ao?s?|à|aux?)|allergique\s+(?:à\s+la|à\s+l['’]|au|aux|à)|allergic[oa]\s+(?:al(?:la|le|l['’])?|agli|ai|a))\s*{_THING}"),
+        ("allergy", rf"\b(?:allergisch\s+(?:gegen|auf)|al[ée]rgic[oa]\s+(?:a(?:l|\s+l[oa]s?)?|ao?s?|à)|allergique\s+(?:à\s+la|à\s+l['’]|aux|au|à)|allergic[oa]\s+(?:al(?:la|le|l['’])?|agli|ai|a))\s*{_THING}"),
         ("allergy", r"我对(?P<v>[^，。,.！!]+?)过敏"),
         ("allergy", r"(?P<v>[^、。は]+?)アレルギー"),
         ("name", r"\b(?:ich\s+heiße|mein\s+name\s+ist|me\s+llamo|mi\s+nombre\s+es|je\s+m['’]appelle|meu\s+nome\s+é|(?:eu\s+)?me\s+chamo|chamo-me|mi\s+chiamo)\s+(?P<v>[\w-]+(?:\s+(?-i:[A-ZÀ-Þ])[\w-]+)?)"),
@@ -50,7 +50,8 @@ def is_english(text: str) -> bool:
     letters = sum(c.isalpha() for c in text)
     if letters and sum(c.isascii() and c.isalpha() for c in text) < 0.6 * letters:
         return False
-    return not _FIRST_PERSON.search(text) or len(_ENGLISH.findall(text)) >= 2 or bool(re.search(r"\bI\b|\bi'm\b", text))
+    foreign, english = len(_FIRST_PERSON.findall(text)), len(_ENGLISH.findall(text))
+    return english >= foreign or bool(re.search(r"\bI\b|\bi'm\b", text))
 
 
 def asks(text: str) -> bool:

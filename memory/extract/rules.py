@@ -71,6 +71,8 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -
             found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
         elif candidate:
             found.append(candidate)
+        if len(found) >= AT_MOST:
+            break
         antecedent = mentioned(clause.text) or (antecedent if _points_back(clause.text) else None)
     return [c for c in found if c.quote in message.text]
 

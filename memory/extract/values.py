@@ -91,7 +91,9 @@ def clean(raw: str, attribute: str) -> str:
     if attribute in ("home", "origin", "home_city", "employer", "school", "name", "partner", "spouse"):
         value = _PLACE_END.sub("", value)
     if attribute in ("job", "studies", "vehicle"):
-        value = re.sub(r"\s+(?:at|for|with|from|in the|and)\b.*$", "", value, flags=re.IGNORECASE)
+        value = re.sub(r"\s+(?:at|for|with|from|in|and)\b.*$", "", value, flags=re.IGNORECASE)
+    if attribute == "birthday":
+        value = re.sub(r"\s+(?:in|at|near)\s.*$", "", value)
     value = _COMMA.sub("", value)
     if attribute == "likes":
         value = re.sub(r"\s+(?:over|to|rather than|better than|in|on|with me)\b.*$", "", value, flags=re.IGNORECASE)

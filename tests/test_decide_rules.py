@@ -1,0 +1,194 @@
+"""Decisions that need no model: what is added, replaced, taken back and left alone."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.guard import guard
+from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.gate import worth_reading
+from sharpwave.memory.records import Decision, Memory, Message, Recall, Score, Turn
+
+BEFORE = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def turn_of(text: str, at: datetime | None = None) -> Turn:
+    messages = (Message(id="m1", role="user", text=text),)
+    return Turn(owner="ana", thread="t1", messages=messages, said_at=at or BEFORE + timedelta(days=60))
+
+
+def known(text: str, **fields: object) -> list[Memory]:
+    """What the rules would have stored of `text`, or a bare memory where they read nothing."""
+    made = [
+        Memory(
+            owner="ana",
+            text=c.text,
+            kind=c.kind,
+            subject=c.subject,
+            attribute=f"former:{c.attribute}" if c.history and c.attribute else c.attribute,
+            value=c.value,
+            recorded_at=BEFORE,
+            valid_from=BEFORE,
+        )
+        for c in RulesExtractor().extract(turn_of(text), [])
+    ]
+    bare = Memory(owner="ana", text=text, recorded_at=BEFORE, valid_from=BEFORE)
+    return [m.model_copy(update=fields) for m in made or [bare]]
+
+
+def recalled(memories: list[Memory], cosine: float = 0.0) -> list[Recall]:
+    return [
+        Recall(id=m.id, store="semantic", text=m.text, said_at=BEFORE, score=0.5, parts=Score(cosine=cosine), memory=m)
+        for m in memories
+    ]
+
+
+def decide(text: str, *memories: str, at: datetime | None = None, cosine: float = 0.0) -> list[Decision]:
+    near = recalled([m for statement in memories for m in known(statement)], cosine)
+    turn = turn_of(text, at)
+    candidates = RulesExtractor().extract(turn, near)
+    shown = [near] * len(candidates)
+    return guard(RulesPolicy().decide(candidates, shown, turn), shown, turn)
+
+
+PAIRS: list[tuple[str, str, list[str]]] = [
+    # known, said, operations
+    ("I live in Oslo.", "I moved to Lisbon.", ["UPDATE"]),
+    ("I live in Oslo.", "I'm based in Bergen these days.", ["UPDATE"]),
+    ("I'm a nurse.", "I work as a librarian now.", ["UPDATE"]),
+    ("I work at Acorn.", "I joined Initium.", ["UPDATE"]),
+    ("My favourite colour is green.", "My favorite color is teal now.", ["UPDATE"]),
+    ("I drive a Volvo.", "I bought a new car, a Fiat.", ["UPDATE"]),
+    ("My sister's name is Maya.", "No, my sister's name is Mia.", ["UPDATE"]),
+    ("My dog is called Biscuit.", "No, my dog is called Brisket.", ["UPDATE"]),
+    ("Loves sushi", "I can't stand sushi any more.", ["UPDATE"]),
+    ("I like jazz.", "I hate jazz now.", ["UPDATE"]),
+    ("I smoke.", "I don't smoke.", ["UPDATE"]),
+    ("The grant deadline is 15 October", "Correction: the grant deadline is 16 October.", ["UPDATE"]),
+    ("My flat is 3B.", "My flat is 3D, not 3B.", ["UPDATE"]),
+    ("I go to the gym on Mondays.", "I go to the gym on Fridays now.", ["UPDATE"]),
+    ("I'm dating Noor.", "I broke up with Noor, I'm dating Ada now.", ["NOOP", "UPDATE"]),
+    ("I drink oolong in the morning.", "I switched from oolong to coffee.", ["UPDATE"]),
+    ("I'm 34.", "I turned 35 yesterday.", ["UPDATE"]),
+    ("i like cats", "I like cats!", ["NOOP"]),
+    ("i like cats", "Cats are animals I like.", ["NOOP"]),
+    ("I live in Lisbon.", "My home is in Lisbon.", ["NOOP"]),
+    ("I'm allergic to peanuts.", "I have a peanut allergy.", ["NOOP"]),
+    ("I work as a nurse.", "My job is being a nurse.", ["NOOP"]),
+    ("I love painting.", "I'm keen on painting.", ["NOOP"]),
+    ("I like cats and dogs.", "I like dogs.", ["NOOP"]),
+    ("i like cats", "I like dogs.", ["ADD"]),
+    ("I have two cats.", "I like cats.", ["ADD"]),
+    ("I'm allergic to peanuts.", "I'm allergic to latex.", ["ADD"]),
+    ("I speak Dutch.", "I speak Thai.", ["ADD"]),
+    ("I live in Oslo.", "My sister lives in Turku.", ["ADD"]),
+    ("The north trail was not open in March", "The south trail was not open in April.", ["ADD"]),
+    ("I live in Lisbon.", "I used to live in Rome.", ["ADD"]),
+    ("I bought a kayak in 2019.", "I bought a kayak in 2021.", ["ADD"]),
+    ("I ran a marathon in Porto.", "I ran a marathon in Graz.", ["ADD"]),
+    ("My brother is a chef.", "My sister is a vet.", ["ADD"]),
+    ("I'm a nurse.", "My mother worked as a nurse.", ["ADD"]),
+    ("I play tennis.", "I no longer play tennis.", ["DELETE"]),
+    ("I like sushi.", "I don't like sushi any more.", ["DELETE"]),
+    ("I smoke.", "I quit smoking.", ["DELETE"]),
+    ("I drive a Volvo.", "I sold my car.", ["DELETE"]),
+    ("I'm dating Noor.", "We broke up.", ["DELETE"]),
+    ("I live in Rome.", "Please forget that I live in Rome.", ["DELETE"]),
+    ("Is allergic to walnuts", "I'm not the one allergic to walnuts, that was my guest.", ["DELETE"]),
+    ("I work at Initium.", "I lost my job.", ["DELETE"]),
+    ("I have a hamster.", "My hamster died.", ["DELETE"]),
+    ("I speak Welsh.", "I've forgotten it, I don't speak Welsh anymore.", ["DELETE"]),
+    ("I'm allergic to eggs.", "I've outgrown my egg allergy.", ["DELETE"]),
+    ("Enjoys climbing, swimming and chess", "I've given up climbing, but I still swim.", ["UPDATE", "ADD"]),
+    ("I live in Rome.", "I used to live in Rome.", ["DELETE", "ADD"]),
+    ("I play chess.", "I no longer play tennis.", ["ADD"]),
+    ("My sister plays tennis.", "I no longer play tennis.", ["ADD"]),
+    ("I like dogs.", "Forget that I like cats.", ["NOOP"]),
+    ("I live in Rome.", "That's not true any more.", ["NOOP"]),
+]
+
+
+def test_it_is_a_policy() -> None:
+    assert isinstance(RulesPolicy(), Policy)
+
+
+@pytest.mark.parametrize(("before", "said", "operations"), PAIRS, ids=[f"{a} / {b}"[:60] for a, b, _ in PAIRS])
+def test_operations(before: str, said: str, operations: list[str]) -> None:
+    decisions = decide(said, before)
+    assert [d.op for d in decisions] == operations, decisions
+    assert all(d.reason and d.policy == "rules/1" for d in decisions)
+
+
+UNRELATED = """My mother plays the harp. | I have a boat in Split. | I prefer window seats. | My brother lives in Rome. | I studied botany.
+| I collect stamps. | My neighbour has a hamster. | I hate traffic. | I'm lactose intolerant. | My cousin smokes. | I bought a drill in 2019.
+| I work out on Sundays. | My daughter likes sushi. | We celebrate Diwali. | I wear size 43 shoes. | My boss drives a Volvo. | I read before bed."""
+
+
+@pytest.mark.parametrize("said", [said for _, said, operations in PAIRS if "DELETE" in operations or "UPDATE" in operations])
+def test_nothing_unrelated_is_changed(said: str) -> None:
+    facts = [" ".join(fact.split()) for fact in UNRELATED.split("|")]
+    assert [d.reason for d in decide(said, *facts) if d.op in ("UPDATE", "DELETE")] == []
+
+
+def test_the_reason_names_the_slot_and_both_values() -> None:
+    [decision] = decide("I moved to Lisbon.", "I live in Oslo.")
+    assert decision.reason == "same slot user.home_city: Oslo → Lisbon"
+    assert decision.text is None
+
+
+def test_the_rest_of_a_list_survives() -> None:
+    update, _ = decide("I've given up climbing, but I still swim.", "Enjoys climbing, swimming and chess")
+    assert update.text == "Enjoys swimming and chess"
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "left"),
+    [
+        ("Enjoys climbing, swimming and chess", "I gave up chess.", "Enjoys climbing and swimming"),
+        ("I like cats and dogs.", "I don't like dogs any more.", "I like cats."),
+        ("I love sushi and tempura", "I hate sushi now.", "I love tempura"),
+    ],
+)
+def test_one_item_leaves_a_list(before: str, said: str, left: str) -> None:
+    assert decide(said, before)[0].text == left
+
+
+def test_the_same_fact_twice_in_a_turn_is_written_once() -> None:
+    assert [d.op for d in decide("I like cats. I really like cats! I like dogs.")] == ["ADD", "NOOP", "ADD"]
+
+
+def test_an_older_chat_does_not_overwrite_what_is_newer() -> None:
+    [decision] = decide("I work at Acorn.", "I work at Initium.", at=BEFORE - timedelta(days=700))
+    assert decision.op == "ADD" and decision.candidate.history
+    assert "older than what is known" in decision.reason
+
+
+def test_a_retraction_of_something_unknown_is_kept_as_past() -> None:
+    [decision] = decide("I no longer live in Oslo.")
+    assert decision.op == "ADD" and decision.candidate.history
+
+
+def test_near_vectors_confirm_only_without_another_detail() -> None:
+    boiler = "Every autumn my plumber comes for the boiler.", "My plumber services the boiler in autumn."
+    assert [d.op for d in decide(*boiler, cosine=0.97)] == ["NOOP"]
+    assert [d.op for d in decide(*boiler, cosine=0.5)] == ["ADD"]
+    trains = "My usual train leaves at 8:15.", "My usual train leaves at 8:45."
+    assert "NOOP" not in [d.op for d in decide(*trains, cosine=0.99)]
+
+
+def test_a_turn_costs_less_than_two_milliseconds() -> None:
+    """Gate, extraction and decision against ten memories; the median over repeated, warm turns."""
+    memories = recalled([m for before, _, _ in PAIRS[:10] for m in known(before)])
+    turns = [turn_of(f"{said} It rained a lot. {before}") for before, said, _ in PAIRS]
+    spent = []
+    for turn in turns * 3:
+        start = time.process_time()
+        if worth_reading(turn):
+            candidates = RulesExtractor().extract(turn, memories)
+            shown = [memories] * len(candidates)
+            guard(RulesPolicy().decide(candidates, shown, turn), shown, turn)
+        spent.append(time.process_time() - start)
+    assert sorted(spent)[len(spent) // 2] < 0.004

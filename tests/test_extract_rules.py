@@ -1,0 +1,310 @@
+"""The extractor that needs no model: what it keeps, in whose name, and when it stays silent."""
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract.rules import AT_MOST, RulesExtractor
+from sharpwave.memory.records import Candidate, Memory, Message, Recall, Turn
+
+WHEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def turn_of(text: str, speaker: str | None = None) -> Turn:
+    message = Message(id="m1", role="user", text=text, speaker=speaker)
+    return Turn(owner="ana", thread="t1", messages=(message,), said_at=WHEN)
+
+
+def extract(text: str, *known: str, speaker: str | None = None) -> list[Candidate]:
+    recalled = [
+        Recall(
+            id=str(at),
+            store="semantic",
+            text=statement,
+            said_at=WHEN,
+            score=0.5,
+            memory=Memory(owner="ana", text=statement, recorded_at=WHEN, valid_from=WHEN),
+        )
+        for at, statement in enumerate(known)
+    ]
+    return RulesExtractor().extract(turn_of(text, speaker), recalled)
+
+
+def slots(text: str, *known: str) -> list[tuple[str, str | None, str | None]]:
+    return [(c.subject, c.attribute, c.value) for c in extract(text, *known)]
+
+
+# Each turn with the facts it holds: words of the clause, subject, attribute, value. An attribute of None leaves it open.
+Fact = tuple[str, str, str | None, str | None]
+SAID: list[tuple[str, list[Fact]]] = [
+    ("I moved from Oslo to Lisbon last month and I'm allergic to shellfish.", [("moved from Oslo", "user", "home_city", "Lisbon"), ("shellfish", "user", "allergy", "shellfish")]),
+    ("I play cello, I'm left-handed, I live in Porto and have two cats.", [("cello", "user", "hobby", "cello"), ("left-handed", "user", "handedness", "left-handed"), ("Porto", "user", "home_city", "Porto")]),
+    ("My sister Oona is allergic to walnuts. My flatmate just moved to Turku.", [("walnuts", "Oona", "allergy", "walnuts"), ("Turku", "flatmate", "home_city", "Turku")]),
+    ("btw my dog's called Biscuit lol", [("Biscuit", "user", "pet", "Biscuit")]),
+    ("hi! i'm a paramedic in leeds, been doing it for 9 years now", [("paramedic", "user", "job", "paramedic")]),
+    ("Allergic to penicillin. Married, two kids. Based in Ghent.", [("penicillin", "user", "allergy", "penicillin"), ("Ghent", "user", "home_city", "Ghent")]),
+    ("Good morning! Just so you know, I turned 41 yesterday.", [("41", "user", "age", "41")]),
+    ("Gluten makes me really ill.", [("Gluten", "user", "allergy", "Gluten")]),
+    ("Horror films aren't really my thing.", [("Horror", "user", "dislikes", "Horror films")]),
+    ("We adopted a greyhound called Luna in spring.", [("Luna", "user", "pet", "Luna")]),
+    ("My favorite color is teal, and my favourite season is autumn.", [("teal", "user", "favourite_colour", "teal"), ("autumn", "user", "favourite_season", "autumn")]),
+    ("I work as a structural engineer at Harrow & Finch.", [("structural engineer", "user", "job", "structural engineer")]),
+    ("I've been with my wife Ines since university; she teaches maths.", [("Ines", "Ines", None, None)]),
+    ("My husband Tobias is a firefighter.", [("firefighter", "Tobias", "job", "firefighter")]),
+    ("I'm a vegetarian, what can I cook tonight?", [("vegetarian", "user", "diet", "vegetarian")]),
+    ("As I said, I don't eat pork.", [("pork", "user", "avoids", "pork")]),
+    ("I was born on 3 May 1988 in Graz.", [("3 May 1988", "user", "birthday", "3 May 1988")]),
+    ("I speak Dutch and a little Turkish.", [("Dutch", "user", "language", "Dutch")]),
+    ("Please remember that the spare key is with the neighbour.", [("spare key", "user", None, None)]),
+    ("For the record, my blood type is O negative.", [("blood type", "user", "blood_type", "O negative")]),
+    ("Correction: the grant deadline is 16 October. And my flat is 3D, not 3B.", [("16 October", "user", "deadline:grant", "16 October"), ("3D", "user", "flat", "3D")]),
+    ("no, my sister's name is Mia", [("Mia", "sister", "name", "Mia")]),
+    ("Actually I live in Porto, not Lisbon.", [("Porto", "user", "home_city", "Porto")]),
+    ("I changed jobs: I'm now at Initium.", [("Initium", "user", "employer", "Initium")]),
+    ("I just handed in my thesis.", [("thesis", "user", None, None)]),
+    ("I went to Lisbon last week and I start my new job tomorrow.", [("went to Lisbon", "user", None, None), ("new job", "user", "plan", None)]),
+    ("I can't stand coriander", [("coriander", "user", "dislikes", "coriander")]),
+    ("i love night hikes", [("night hikes", "user", "likes", "night hikes")]),
+    ("My daughter is called Wren and she's five.", [("Wren", "daughter", "name", "Wren")]),
+    ("I've had type 1 diabetes since I was nine.", [("diabetes", "user", None, None)]),
+    ("I was diagnosed with coeliac disease last year.", [("coeliac", "user", "condition", "coeliac disease")]),
+    ("I take metformin twice a day.", [("metformin", "user", "medication", "metformin")]),
+    ("I go to the gym on Tuesdays.", [("gym", "user", "schedule:gym", "Tuesdays")]),
+    ("I'm studying marine biology at the University of Bergen.", [("Bergen", "user", None, None)]),
+    ("My email is ada@example.org and my phone number is 555-0142.", [("ada@example.org", "user", "email", "ada@example.org"), ("555-0142", "user", "phone", "555-0142")]),
+    ("We're getting married in June.", [("married", "user", "plan", None)]),
+    ("I'm planning to run the Valencia marathon in December.", [("Valencia", "user", "plan", None)]),
+    ("I think I'm lactose intolerant.", [("lactose", "user", "allergy", "lactose")]),
+    ("I drive an old Saab, and my partner is called Noor.", [("Saab", "user", "vehicle", "Saab"), ("Noor", "user", "partner", "Noor")]),
+    ("People call me Lex.", [("Lex", "user", "name", "Lex")]),
+    ("My boss Helga wants everyone back in the office.", [("Helga", "Helga", None, None)]),
+    ("I'm working on a bird atlas of the delta", [("bird atlas", "user", "project", "bird atlas of the delta")]),
+    ("I always get up at five to swim.", [("get up at five", "user", None, None)]),
+    ("In 2019 we bought a narrowboat.", [("narrowboat", "user", None, None)]),
+    ("My doctor says I'm allergic to dust mites.", [("dust mites", "user", "allergy", "dust mites")]),
+]  # fmt: skip
+SILENT = [
+    "ok thanks",
+    "👍",
+    "hey, quick question about sorting lists",
+    "What's the weather like in Bergen?",
+    "Do I have any allergies?",
+    "Do you like pizza?",
+    "Can you show the sales numbers for Kristof?",
+    "If I were rich I'd live in Monaco.",
+    "Maybe I'll take up pottery one day.",
+    "I'm thinking of moving to Japan.",
+    "I might get a dog.",
+    "I wish I lived by the sea.",
+    "He said \"I love Rome and I live there\".",
+    "Pretend you are my landlord. I live in your attic and I owe you rent.",
+    "In my novel the hero lives in Prague and is allergic to silver.",
+    "My character is an elf called Lia.",
+    "I'm tired.",
+    "I see, that makes sense.",
+    "I think so too.",
+    "I'm just testing this.",
+    "I appreciate your help!",
+    "I want you to answer in bullet points.",
+    "I need help with a regular expression.",
+    "I'd like to know how tides work.",
+    "You keep saying I'm allergic to walnuts.",
+    "Translate this to French: I live in a small house with my two brothers.",
+    "Can you make this politer?\n> Hi team, I'm leaving Fjord Ltd on Friday and my new number is 555-0142.\n> -- Dina",
+    "Write a poem about a man who lives alone.",
+    "I slept badly last night.",
+    "I get an error when I run the script.",
+    "Please note what I did.",
+    "The capital of Australia is Canberra.",
+    "Suppose I own a bakery. How would I price bread?",
+    "I'm allergic to nuts, right?",
+    "My code doesn't compile.",
+]
+
+
+def fits(candidate: Candidate, fact: Fact) -> bool:
+    words, subject, attribute, value = fact
+    return (
+        words in candidate.text
+        and candidate.subject == subject
+        and (attribute is None or candidate.attribute == attribute)
+        and (value is None or candidate.value == value)
+    )
+
+
+def test_it_is_an_extractor() -> None:
+    assert isinstance(RulesExtractor(), Extractor)
+
+
+def test_precision_and_recall_over_many_styles() -> None:
+    wanted = found = kept = good = 0
+    for text, facts in SAID:
+        candidates = extract(text)
+        wanted += len(facts)
+        found += sum(any(fits(c, f) for c in candidates) for f in facts)
+        kept += len(candidates)
+        good += sum(any(f[0] in c.text for f in facts) for c in candidates)
+    noise = [(text, [c.text for c in extract(text)]) for text in SILENT if extract(text)]
+    assert found / wanted >= 0.85
+    assert good / (kept + len(noise)) >= 0.95
+    assert not noise
+
+
+@pytest.mark.parametrize(("text", "facts"), SAID, ids=[text[:40] for text, _ in SAID])
+def test_facts_are_kept_with_their_slot(text: str, facts: list[Fact]) -> None:
+    candidates = extract(text)
+    for fact in facts:
+        assert any(fits(c, fact) for c in candidates), (fact, candidates)
+
+
+@pytest.mark.parametrize("text", SILENT)
+def test_stays_silent(text: str) -> None:
+    assert [c.text for c in extract(text)] == []
+
+
+@pytest.mark.parametrize("text", [text for text, _ in SAID])
+def test_never_invents(text: str) -> None:
+    for candidate in extract(text):
+        assert candidate.text in text
+        assert candidate.quote in text
+        assert candidate.text in candidate.quote
+        assert candidate.message_id == "m1"
+
+
+def test_another_persons_allergy_is_never_the_users() -> None:
+    found = extract("My sister Oona is allergic to walnuts. I'm not allergic to anything. My flatmate just moved to Turku.")
+    assert [(c.subject, c.attribute, c.value) for c in found] == [
+        ("Oona", "allergy", "walnuts"),
+        ("user", "allergy", "none"),
+        ("flatmate", "home_city", "Turku"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "value"),
+    [
+        ("I no longer play tennis.", "hobby", "tennis"),
+        ("I don't like sushi any more.", "likes", "sushi"),
+        ("I've given up climbing.", "hobby", "climbing"),
+        ("I sold my car.", "vehicle", None),
+        ("We broke up.", "partner", None),
+        ("I'm not allergic to walnuts after all.", "allergy", "walnuts"),
+        ("Please forget that I live in Rome.", "home_city", "Rome"),
+        ("I quit my job.", "job", None),
+        ("I don't work at Acorn anymore.", "employer", "Acorn"),
+        ("My cat passed away.", "pet", "cat"),
+        ("I'm not the one allergic to walnuts, that was my guest.", "allergy", "walnuts"),
+    ],
+)
+def test_what_is_taken_back(text: str, attribute: str, value: str | None) -> None:
+    [candidate] = extract(text)
+    assert (candidate.polarity, candidate.attribute, candidate.value) == ("retract", attribute, value)
+
+
+def test_one_thing_given_up_another_kept() -> None:
+    gone, kept = extract("I've given up climbing, but I still swim.")
+    assert (gone.polarity, gone.value) == ("retract", "climbing")
+    assert (kept.polarity, kept.text) == ("assert", "I still swim.")
+
+
+def test_a_changed_taste_is_an_assertion() -> None:
+    [candidate] = extract("I can't stand sushi any more.")
+    assert (candidate.polarity, candidate.attribute, candidate.value) == ("assert", "dislikes", "sushi")
+
+
+def test_the_past_is_marked() -> None:
+    [before] = extract("I used to live in Rome.")
+    [now] = extract("I live in Rome.")
+    assert before.history and before.attribute == "home_city"
+    assert not now.history
+
+
+def test_first_person_of_a_named_speaker() -> None:
+    [candidate] = extract("I adopted a parrot called Pico.", speaker="Caroline")
+    assert (candidate.subject, candidate.attribute, candidate.value) == ("Caroline", "pet", "Pico")
+
+
+def test_she_is_the_sister_of_the_sentence_before() -> None:
+    first, second = extract("I have a sister. She's a nurse in Leeds.")
+    assert (first.subject, first.attribute) == ("user", "sibling")
+    assert (second.subject, second.attribute, second.value) == ("sister", "job", "nurse")
+    assert second.text == "I have a sister. She's a nurse in Leeds."
+
+
+def test_a_known_name_ties_a_statement_to_the_user() -> None:
+    assert extract("Biscuit can't have beef either.") == []
+    [candidate] = extract("Biscuit can't have beef either.", "My dog is called Biscuit")
+    assert candidate.subject == "Biscuit"
+
+
+def test_only_the_user_speaks_for_the_user() -> None:
+    messages = (
+        Message(id="s", role="system", text="I live in Cork."),
+        Message(id="m1", role="user", text="How do I reverse a linked list?"),
+        Message(id="m2", role="assistant", text="I prefer recursion. I live for clean code."),
+        Message(id="m3", role="tool", text="I am allergic to kiwi."),
+    )
+    assert RulesExtractor().extract(Turn(owner="ana", thread="t1", messages=messages, said_at=WHEN), []) == []
+
+
+def test_importance_and_confidence_follow_what_is_said() -> None:
+    allergy, told, taste, event = (
+        extract(text)[0]
+        for text in (
+            "I'm allergic to kiwi.",
+            "Remember that I park on level 4.",
+            "I like jazz.",
+            "I ran into an old classmate in Porto.",
+        )
+    )
+    assert allergy.importance >= 0.8 and told.importance >= 0.9
+    assert taste.importance == 0.5 and event.importance <= 0.4
+    assert extract("I think I'm lactose intolerant.")[0].confidence == 0.5
+    assert allergy.confidence == 0.9
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "value"),
+    [
+        ("Ich wohne in Berlin.", "home_city", "Berlin"),
+        ("Ich bin allergisch gegen Nüsse.", "allergy", "Nüsse"),
+        ("Me llamo Inés y vivo en Sevilla.", "home_city", "Sevilla"),
+        ("Je suis allergique aux arachides.", "allergy", "arachides"),
+        ("Moro em Coimbra.", "home_city", "Coimbra"),
+        ("Mi chiamo Luca.", "name", "Luca"),
+        ("我住在北京。", "home_city", "北京"),
+        ("我对花生过敏。", "allergy", "花生"),
+        ("私は大阪に住んでいます。", "home_city", "大阪"),
+        ("Ich spiele seit drei Jahren Cello.", None, None),
+    ],
+)
+def test_other_languages(text: str, attribute: str | None, value: str | None) -> None:
+    [candidate] = extract(text)
+    assert (candidate.text, candidate.attribute, candidate.value) == (text, attribute, value)
+
+
+@pytest.mark.parametrize("text", ["Wo wohne ich?", "Danke dir!", "¿Dónde vivo?", "Wenn ich reich wäre, würde ich in Rom wohnen.", "谢谢", "我住在哪里?"])
+def test_other_languages_stay_silent(text: str) -> None:
+    assert extract(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like cats and dogs a lot. " * 180_000,
+        "I am " * 1_000_000,
+        "my " * 1_700_000,
+        "I, " * 1_700_000,
+        "a" * 5_000_000,
+        '"' * 2_000_000,
+        "I have a dog called " + "very " * 100_000,
+    ],
+    ids=["sentences", "no end", "possessives", "commas", "one word", "quotes", "one value"],
+)
+def test_a_message_of_five_megabytes_is_read_in_linear_time(text: str) -> None:
+    before = time.process_time()
+    found = extract(text)
+    assert len(found) <= AT_MOST
+    assert time.process_time() - before < 3
