@@ -228,15 +228,37 @@ def retracted(connection: Connection, owner: int, memory: Memory, until: datetim
     return gone
 
 
-def reopen(connection: Connection, owner: int, memory: Memory, like: Memory, embed: Embed, at: datetime) -> Memory:
-    """Write a new version of `memory` that says again what `like`, an earlier one, said."""
+def succeed(connection: Connection, owner: int, memory: Memory, at: datetime) -> datetime:
+    """Make room for a version after `memory`, from `at` on: end its interval, and return when the next one starts."""
+    since = max(at, memory.valid_to or memory.valid_from)
     if memory.status == "active":
-        close(connection, owner, memory, max(at, memory.valid_from))
+        close(connection, owner, memory, since)
+    return since
+
+
+def reopen(connection: Connection, owner: int, memory: Memory, like: Memory, embed: Embed, at: datetime) -> Memory:
+    """Write a new version of `memory` that says again, from `at` on, what `like`, an earlier one, said."""
     restored = like.model_copy(
-        update={"version": memory.version + 1, "status": "active", "valid_to": None, "recorded_at": at, "superseded_by": None}
+        update={
+            "version": memory.version + 1,
+            "status": "active",
+            "valid_from": succeed(connection, owner, memory, at),
+            "valid_to": None,
+            "recorded_at": at,
+            "superseded_by": None,
+        }
     )
     semantic.put(connection, owner, restored, embed(restored.text))
     return restored
+
+
+def take_back(connection: Connection, owner: int, memory: Memory, before: Memory, embed: Embed, at: datetime) -> Memory:
+    """Write a new version that is what `before` was, interval and status included; the two before it then never held."""
+    for version in {memory.version: memory, before.version: before}.values():
+        close(connection, owner, version, version.valid_from)
+    again = before.model_copy(update={"version": memory.version + 1, "recorded_at": at})
+    semantic.put(connection, owner, again, embed(again.text))
+    return again
 
 
 def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, at: datetime) -> Applied:
@@ -245,21 +267,21 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
     Raises:
         InputError: the event changed no memory, or a later one about the same memory has to be undone first.
     """
-    if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "UNDO"):
+    if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN"):
         raise InputError(f"Event {event.seq} ({event.op}) changed no memory, so there is nothing to undo.")
-    if ledger.last_event(connection, owner, event.memory_id) != event.seq:
+    if ledger.standing_event(connection, owner, event.memory_id) != event.seq:
         raise InputError(f"Event {event.seq} is not the latest about memory {event.memory_id}; undo the later ones first.")
     current = semantic.get(connection, owner, event.memory_id)
     if current is None:
         raise NotFoundError(f"Memory {event.memory_id} of event {event.seq} is no longer there.")
     before = event.detail["before"]
     if before is None:
-        result = retracted(connection, owner, current, max(at, current.valid_from))
+        result = retracted(connection, owner, current, current.valid_from)
     elif Memory(**before).text == current.text and before["status"] == current.status and before["version"] == current.version:
         result = Memory(**before)
         semantic.rewrite(connection, owner, result)
     else:
-        result = reopen(connection, owner, current, Memory(**before), embed, at)
+        result = take_back(connection, owner, current, Memory(**before), embed, at)
     ledger.raise_revision(connection, owner)
     reason = f"undo of event {event.seq} ({event.op}: {event.reason})"
     seq = ledger.append_event(

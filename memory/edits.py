@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 from sqlalchemy import Connection
 
 from sharpwave.memory import applying, ledger, semantic, times
@@ -36,9 +37,14 @@ def add(connection: Connection, owner: int, name: str, text: str, fields: Mappin
     defaults = {"recorded_at": at, "valid_from": at, "last_confirmed_at": at, "source": Source(quote=_checked(text))}
     try:
         memory = Memory.model_validate({**defaults, **fields, "owner": name, "text": _checked(text)})
+        memory.model_dump_json()
+    except PydanticSerializationError as error:
+        raise InputError(f"The memory cannot be added: its metadata must be JSON: {error}.") from error
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         raise InputError(f"The memory cannot be added: {problem['loc'][-1]}: {problem['msg']}.") from error
+    if memory.version != 1 or semantic.get(connection, owner, memory.id) is not None:
+        raise InputError(f"Memory {memory.id!r} is there already, or was given a version; edit it instead of adding it.")
     semantic.put(connection, owner, memory, embed(memory.text))
     return _log(connection, owner, "ADD", memory, None, "added by hand", at)
 
@@ -47,8 +53,6 @@ def edit(connection: Connection, owner: int, memory_id: str, text: str, embed: E
     """Give a memory a new text, as a new version; a slot whose value the text no longer holds is given up."""
     at = times.now()
     old = current(connection, owner, memory_id)
-    if old.status == "active":
-        applying.close(connection, owner, old, max(at, old.valid_from))
     keeps = old.value is not None and semantic.folded(old.value) in semantic.folded(text)
     memory = old.model_copy(
         update={
@@ -57,7 +61,7 @@ def edit(connection: Connection, owner: int, memory_id: str, text: str, embed: E
             "attribute": old.attribute if keeps else None,
             "value": old.value if keeps else None,
             "status": "active",
-            "valid_from": max(at, old.valid_from),
+            "valid_from": applying.succeed(connection, owner, old, at),
             "valid_to": None,
             "recorded_at": at,
         }
@@ -132,6 +136,8 @@ def take_over(
         known = semantic.get(connection, owner, record.id)
         if known is not None and known.version >= record.version:
             continue
+        if known is not None and known.status == "active":
+            applying.close(connection, owner, known, max(record.valid_from, known.valid_from))
         memory = record.model_copy(update={"owner": name})
         semantic.put(connection, owner, memory, embed(memory.text))
         ledger.append_event(connection, owner, "IMPORT", at=at, policy="user", reason=reason, memory=memory, before=known)

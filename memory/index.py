@@ -163,10 +163,10 @@ class VectorIndex:
             import chromadb
             from chromadb.config import Settings
 
-            self.path.mkdir(mode=0o700, exist_ok=True)
             try:
+                self.path.mkdir(mode=0o700, exist_ok=True)
                 self._client = chromadb.PersistentClient(str(self.path), Settings(anonymized_telemetry=False))
-            except (ValueError, chromadb.errors.ChromaError) as error:
+            except (ValueError, OSError, chromadb.errors.ChromaError) as error:
                 raise damaged(self.path, error) from error
         return self._client
 
@@ -205,8 +205,13 @@ def share(path: Path, collections: int) -> tuple[VectorIndex, Callable[[], None]
         index = index or VectorIndex(path, collections)
         _indexes[path] = (index, users + 1)
 
+    held = [True]
+
     def release() -> None:
         with _indexes_lock:
+            if not held:
+                return
+            held.clear()
             shared, left = _indexes[path]
             _indexes[path] = (shared, left - 1)
             if left == 1:

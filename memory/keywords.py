@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 import snowballstemmer
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 K1, B = 0.9, 0.4
 """BM25 saturation and length weight; short records want less of both than the usual 1.2 and 0.75."""
@@ -82,16 +82,16 @@ def create_tables(connection: Connection) -> None:
 
 def index(connection: Connection, table: str, rows: Iterable[tuple[int, int, Sequence[str]]]) -> None:
     """Put rows of (row number, owner number, terms) into `table`, replacing what the row numbers held."""
-    batch = [{"row": row, "body": " ".join(_token(owner, term) for term in set(found))} for row, owner, found in rows]
+    batch = [(row, " ".join(_token(owner, term) for term in set(found))) for row, owner, found in rows]
     if batch:
-        connection.execute(text(f"DELETE FROM {table} WHERE rowid = :row"), [{"row": item["row"]} for item in batch])
-        connection.execute(text(f"INSERT INTO {table}(rowid, body) VALUES (:row, :body)"), batch)
+        remove(connection, table, [row for row, _ in batch])
+        connection.exec_driver_sql(f"INSERT INTO {table}(rowid, body) VALUES (?, ?)", batch)
 
 
 def remove(connection: Connection, table: str, rows: Sequence[int]) -> None:
     """Take rows out of `table`."""
     if rows:
-        connection.execute(text(f"DELETE FROM {table} WHERE rowid = :row"), [{"row": row} for row in rows])
+        connection.exec_driver_sql(f"DELETE FROM {table} WHERE rowid = ?", [(row,) for row in rows])
 
 
 def postings(connection: Connection, table: str, owner: int, query: Sequence[str]) -> dict[str, np.ndarray]:

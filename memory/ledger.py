@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from sharpwave.memory import schema
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.records import Memory, Record, Turn
-from sharpwave.memory.schema import events, meta, owners, term_statistics, turns, uses
+from sharpwave.memory.schema import events, owners, turns, uses
 
 
 class Event(Record):
@@ -104,9 +104,18 @@ def check_owner(owner: object) -> str:
     """
     if not isinstance(owner, str) or not owner.strip():
         raise InputError(f"A user id must be text that is not blank; got {owner!r}.")
-    if "\x00" in owner:
-        raise InputError("A user id must not hold a NUL character.")
+    if "\x00" in owner or not is_unicode(owner):
+        raise InputError(f"A user id must not hold NUL characters or halves of surrogate pairs; got {owner!r}.")
     return owner
+
+
+def is_unicode(value: str) -> bool:
+    """Return whether a text can be written as UTF-8; Python's own strings may hold halves of surrogate pairs."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def owner_number(connection: Connection, owner: str) -> int | None:
@@ -130,12 +139,12 @@ def all_owners(connection: Connection) -> list[str]:
 
 def revision(connection: Connection, owner: int) -> int:
     """Return how often what this owner remembers has changed."""
-    return int(connection.execute(select(owners.c.revision).where(owners.c.id == owner)).scalar_one())
+    return int(connection.exec_driver_sql("SELECT revision FROM owners WHERE id = ?", (owner,)).scalar_one())
 
 
 def raise_revision(connection: Connection, owner: int) -> None:
     """Count a change of what this owner remembers."""
-    connection.execute(owners.update().where(owners.c.id == owner).values(revision=owners.c.revision + 1))
+    connection.exec_driver_sql("UPDATE owners SET revision = revision + 1 WHERE id = ?", (owner,))
 
 
 def get_meta(connection: Connection, key: str) -> str | None:
@@ -146,8 +155,7 @@ def get_meta(connection: Connection, key: str) -> str | None:
 
 def set_meta(connection: Connection, key: str, value: str) -> None:
     """Keep a value about the ledger itself."""
-    statement = insert(meta).values(key=key, value=value)
-    connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
+    connection.exec_driver_sql("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
 
 def generation(connection: Connection) -> int:
@@ -182,21 +190,26 @@ def append_event(
         "after": memory.model_dump(mode="json") if memory else None,
         **(detail or {}),
     }
-    result = connection.execute(
-        events.insert().values(
-            at=at.timestamp(),
-            owner=owner,
-            op=op,
-            memory_id=subject.id if subject else None,
-            version=subject.version if subject else None,
-            thread=turn.thread if turn else None,
-            message_id=turn.message_id if turn else None,
-            policy=policy,
-            reason=reason,
-            detail=json.dumps(record, ensure_ascii=False),
-        )
-    )
-    return int(result.lastrowid)
+    values = {
+        "at": at.timestamp(),
+        "owner": owner,
+        "op": op,
+        "memory_id": subject.id if subject else None,
+        "version": subject.version if subject else None,
+        "thread": turn.thread if turn else None,
+        "message_id": turn.message_id if turn else None,
+        "policy": policy,
+        "reason": reason,
+        "detail": json.dumps(record, ensure_ascii=False),
+    }
+    return insert_row(connection, "events", values)
+
+
+def insert_row(connection: Connection, table: str, values: dict[str, Any]) -> int:
+    """Insert one row and return its number."""
+    # Not built from the table's description: that costs more than the insert, and this runs several times a turn.
+    statement = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({', '.join(f':{name}' for name in values)})"
+    return int(connection.exec_driver_sql(statement, values).lastrowid)
 
 
 def read_events(
@@ -226,28 +239,25 @@ def read_events(
 
 def turn_state(connection: Connection, owner: int, thread: str, message_id: str) -> str | None:
     """Return `pending` or `done` for a turn that was queued, None for one that never was."""
-    key = (turns.c.owner == owner, turns.c.thread == thread, turns.c.message_id == message_id)
-    return connection.execute(select(turns.c.state).where(*key)).scalar()
+    statement = "SELECT state FROM turns WHERE owner = ? AND thread = ? AND message_id = ?"
+    row = connection.exec_driver_sql(statement, (owner, thread, message_id)).first()
+    return str(row[0]) if row else None
 
 
 def queue_turn(connection: Connection, owner: int, turn: Turn, at: datetime, state: str = "pending") -> bool:
     """Put a turn into the queue; returns False when it is there already (idempotent by owner, thread, message id)."""
-    statement = insert(turns).values(
-        owner=owner,
-        thread=turn.thread,
-        message_id=turn.message_id,
-        state=state,
-        turn=turn.model_dump_json(),
-        queued_at=at.timestamp(),
-        attempts=0,
-    )
-    return connection.execute(statement.on_conflict_do_nothing()).rowcount == 1
+    statement = """
+        INSERT INTO turns (owner, thread, message_id, state, turn, queued_at, attempts) VALUES (?, ?, ?, ?, ?, ?, 0)
+        ON CONFLICT DO NOTHING
+    """
+    values = (owner, turn.thread, turn.message_id, state, turn.model_dump_json(), at.timestamp())
+    return connection.exec_driver_sql(statement, values).rowcount == 1
 
 
 def finish_turn(connection: Connection, owner: int, turn: Turn) -> None:
     """Mark a queued turn as written; its text stays with the utterances, so the queue lets go of it."""
-    key = (turns.c.owner == owner, turns.c.thread == turn.thread, turns.c.message_id == turn.message_id)
-    connection.execute(turns.update().where(*key).values(state="done", turn="", error=None))
+    statement = "UPDATE turns SET state = 'done', turn = '', error = NULL WHERE owner = ? AND thread = ? AND message_id = ?"
+    connection.exec_driver_sql(statement, (owner, turn.thread, turn.message_id))
 
 
 def fail_turn(connection: Connection, owner: int, turn: Turn, error: str) -> None:
@@ -258,7 +268,7 @@ def fail_turn(connection: Connection, owner: int, turn: Turn, error: str) -> Non
 
 def pending_turns(connection: Connection, owner: int | None = None) -> list[tuple[Turn, int, str | None]]:
     """Return queued turns in order, each with its attempts and last error; of everybody when `owner` is None."""
-    statement = select(turns).where(turns.c.state != "done").order_by(turns.c.queued_at, turns.c.message_id)
+    statement = select(turns).where(turns.c.state != "done").order_by(literal_column("turns.rowid"))
     if owner is not None:
         statement = statement.where(turns.c.owner == owner)
     return [(Turn.model_validate_json(r["turn"]), r["attempts"], r["error"]) for r in connection.execute(statement).mappings()]
@@ -277,9 +287,11 @@ def count_use(connection: Connection, owner: int, ids: list[str], at: datetime, 
 
 def add_statistics(connection: Connection, owner: int, view: str, records: int, terms: int) -> None:
     """Keep count of an owner's records and terms in one keyword view; numbers may be negative."""
-    statement = insert(term_statistics).values(owner=owner, view=view, records=records, terms=terms)
-    changes = {"records": term_statistics.c.records + records, "terms": term_statistics.c.terms + terms}
-    connection.execute(statement.on_conflict_do_update(index_elements=["owner", "view"], set_=changes))
+    statement = """
+        INSERT INTO term_statistics (owner, view, records, terms) VALUES (?, ?, ?, ?)
+        ON CONFLICT (owner, view) DO UPDATE SET records = records + excluded.records, terms = terms + excluded.terms
+    """
+    connection.exec_driver_sql(statement, (owner, view, records, terms))
 
 
 def statistics(connection: Connection, owner: int, view: str) -> tuple[int, float]:
@@ -289,7 +301,8 @@ def statistics(connection: Connection, owner: int, view: str) -> tuple[int, floa
     return (row[0], row[1] / max(row[0], 1)) if row else (0, 0.0)
 
 
-def last_event(connection: Connection, owner: int, memory_id: str) -> int:
-    """Return the number of the newest event about a memory."""
-    key = (events.c.owner == owner, events.c.memory_id == memory_id)
-    return int(connection.execute(select(func.max(events.c.seq)).where(*key)).scalar() or 0)
+def standing_event(connection: Connection, owner: int, memory_id: str) -> int:
+    """Return the number of the newest event about a memory that is not undone, 0 where there is none."""
+    about = read_events(connection, owner, memory_id=memory_id)
+    undone = {event.detail["undoes"] for event in about if event.op == "UNDO"}
+    return max((event.seq for event in about if event.op != "UNDO" and event.seq not in undone), default=0)

@@ -11,10 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, Table, select
+from sqlalchemy import Connection, RowMapping, Table
 
 from sharpwave.memory import episodic, keywords, ledger, semantic
 from sharpwave.memory.errors import InputError
@@ -317,25 +316,37 @@ def neighbours(
     """Return, for each candidate (with its text as a query), the live memories that a decision about it should see.
 
     Those are the hybrid top `k`, whatever holds the same slot or says the same letter by letter, and what a model proposed
-    as its target, best first. Owners
-    with few memories are compared exactly, which needs no index.
+    as its target, best first.
+    """
+    must = []
+    for query, candidate in queries:
+        rows = semantic.same_text_rows(connection, owner, query.text)
+        if candidate.attribute:
+            rows += semantic.slot_rows(connection, owner, candidate.subject, candidate.attribute)
+        if candidate.proposed_target:
+            rows += semantic.live_rows(connection, owner, candidate.proposed_target)
+        must.append(set(rows))
+    return nearby(connection, owner, [query for query, _ in queries], nearest, k, must)
+
+
+def nearby(
+    connection: Connection, owner: int, queries: Sequence[Query], nearest: Nearest, k: int, must: Sequence[set[int]] = ()
+) -> list[list[Recall]]:
+    """Return, for each query, the hybrid top `k` of the live memories and those in the rows that `must` names, best first.
+
+    Owners with few memories are compared exactly, which needs no index.
     """
     exact = _all_vectors(connection, owner)
     answers = []
-    for query, candidate in queries:
+    for query, needed in zip(queries, must or [set()] * len(queries), strict=True):
         scores, _ = keyword_view(connection, owner, semantic.VIEW, query.terms)
         if exact is not None:
             close = exact[0][np.argsort(-(exact[1] @ query.vector))[: 2 * k]].tolist() if len(exact[0]) else []
         else:
             close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, 2 * k))
             close += pending_rows(connection, memories, owner)
-        must = semantic.same_text_rows(connection, owner, query.text)
-        if candidate.attribute:
-            must += semantic.slot_rows(connection, owner, candidate.subject, candidate.attribute)
-        if candidate.proposed_target:
-            must += semantic.live_rows(connection, owner, candidate.proposed_target)
-        loaded = semantic.load(connection, owner, sorted({*best(scores, 2 * k), *close, *must}))
-        answers.append(_rank_neighbours(loaded, owner, scores, query, set(must), k))
+        loaded = semantic.load(connection, owner, sorted({*best(scores, 2 * k), *close, *needed}))
+        answers.append(_rank_neighbours(loaded, owner, scores, query, needed, k))
     return answers
 
 
@@ -363,11 +374,12 @@ EXACT = 3000
 
 
 def _all_vectors(connection: Connection, owner: int) -> tuple[np.ndarray, np.ndarray] | None:
-    key: tuple[Any, ...] = (memories.c.owner == owner, memories.c.current, memories.c.status == "active")
-    found = connection.execute(select(memories.c.row, memories.c.vector).where(*key).limit(EXACT)).all()
+    statement = f"SELECT row, vector FROM memories WHERE owner = ? AND {semantic.LIVE} LIMIT ?"
+    found = connection.exec_driver_sql(statement, (owner, EXACT)).fetchall()
     if len(found) == EXACT:
         return None
     if not found:
         return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
-    vectors = np.frombuffer(b"".join(row.vector for row in found), np.float16).reshape(len(found), -1)
-    return np.array([row.row for row in found]), vectors.astype(np.float32)
+    rows, blobs = zip(*found, strict=True)
+    vectors = np.frombuffer(b"".join(blobs), np.float16).reshape(len(found), -1)
+    return np.array(rows), vectors.astype(np.float32)

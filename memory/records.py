@@ -3,10 +3,10 @@
 Records are frozen. A change is a new version of a `Memory`, never an edit of one.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import uuid_utils.compat
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sharpwave.memory.times import UtcTime
 
@@ -23,6 +23,14 @@ def new_id() -> str:
     return str(uuid_utils.compat.uuid7())
 
 
+def _whole(value: str) -> str:
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+Text = Annotated[str, AfterValidator(_whole)]
+"""Text that can be written as UTF-8: halves of surrogate pairs are joined, and replaced where they stand alone."""
+
+
 class Record(BaseModel):
     """Base of all records: frozen, unknown fields refused."""
 
@@ -35,7 +43,7 @@ class Source(Record):
     kind: SourceKind = "user"
     thread: str | None = None
     message_id: str | None = None
-    quote: str | None = None
+    quote: Text | None = None
     """The words in the message that support the memory, verbatim."""
 
 
@@ -61,7 +69,7 @@ class Memory(Record):
     version: int = 1
     owner: str
     kind: Kind = "fact"
-    text: str
+    text: Text
     subject: str = "user"
     attribute: str | None = None
     value: str | None = None
@@ -119,7 +127,7 @@ class Message(Record):
 
     id: str
     role: Role
-    text: str
+    text: Text
     speaker: str | None = None
 
 
@@ -128,7 +136,7 @@ class Turn(Record):
 
     owner: str
     thread: str
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...] = Field(min_length=1)
     """The user's message first, then whatever answered it."""
     said_at: UtcTime
     timezone: str = "UTC"

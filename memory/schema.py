@@ -171,6 +171,10 @@ def connect(path: Path) -> Engine:
     Blocks opened with the execution option `writes=True` take the write lock at once: a read that turns into a write
     fails with "database is locked" whatever the timeout.
     """
+    try:
+        path.touch(mode=0o600)  # before SQLite makes it: its journal files take over the permissions of the database
+    except OSError as error:
+        raise StoreError(f"The ledger {path} cannot be written: {error.strerror}. Choose another folder with --home.") from error
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
@@ -207,5 +211,5 @@ def migrate(engine: Engine) -> int:
                 migration(connection)
                 connection.execute(text("INSERT OR REPLACE INTO meta VALUES ('schema_version', :v)"), {"v": str(number)})
     except DatabaseError as error:
-        raise StoreError(f"The ledger {engine.url.database} cannot be opened: {error.orig}.") from error
+        raise StoreError(f"The ledger {engine.url.database} cannot be opened: {error.orig}. Check the file, or choose another folder with --home.") from error
     return len(MIGRATIONS)

@@ -3,6 +3,7 @@
 A row is `current` when it is the newest version of its id, and live when it is current and active besides.
 """
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,12 +14,13 @@ from sqlalchemy import Connection, RowMapping, Select, select
 
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
-from sharpwave.memory.ledger import add_statistics, from_timestamp
+from sharpwave.memory.ledger import add_statistics, from_timestamp, insert_row
 from sharpwave.memory.records import Memory
 from sharpwave.memory.schema import memories, owners, uses
 from sharpwave.memory.slots import aliases
 
 VIEW = "memory_terms"
+LIVE = "current AND status = 'active'"
 
 
 def folded(text: str) -> str:
@@ -41,25 +43,21 @@ def index_terms(memory: Memory) -> list[str]:
 
 def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) -> None:
     """Write a version; whatever version of its id was current no longer is. The row waits to be indexed."""
-    connection.execute(
-        memories.update()
-        .where(memories.c.owner == owner, memories.c.id == memory.id, memories.c.current)
-        .values(current=False, indexed=False)
-    )
+    statement = "UPDATE memories SET current = 0, indexed = 0 WHERE owner = ? AND id = ? AND current"
+    connection.exec_driver_sql(statement, (owner, memory.id))
     found = index_terms(memory)
-    result = connection.execute(
-        memories.insert().values(
-            id=memory.id,
-            version=memory.version,
-            owner=owner,
-            current=True,
-            term_count=len(found),
-            vector=vector.astype(np.float16).tobytes(),
-            indexed=False,
-            **_columns(memory),
-        )
-    )
-    keywords.index(connection, VIEW, [(result.lastrowid, owner, found)])
+    values = {
+        "id": memory.id,
+        "version": memory.version,
+        "owner": owner,
+        "current": True,
+        "term_count": len(found),
+        "vector": vector.astype(np.float16).tobytes(),
+        "indexed": False,
+        **_columns(memory),
+    }
+    row = insert_row(connection, "memories", values)
+    keywords.index(connection, VIEW, [(row, owner, found)])
     add_statistics(connection, owner, VIEW, 1, len(found))
 
 
@@ -157,29 +155,26 @@ def valid_at(at: float) -> tuple[Any, ...]:
     return (
         memories.c.valid_from <= at,
         (memories.c.valid_to.is_(None)) | (memories.c.valid_to > at),
-        memories.c.status.in_(("active", "superseded")),
+        memories.c.status != "quarantined",
     )
 
 
 def live_rows(connection: Connection, owner: int, memory_id: str) -> list[int]:
     """Return the row number of a memory, if it is live."""
-    key = (memories.c.owner == owner, memories.c.id == memory_id)
-    statement = select(memories.c.row).where(*key, memories.c.current, memories.c.status == "active")
-    return list(connection.execute(statement).scalars())
+    statement = f"SELECT row FROM memories WHERE owner = ? AND id = ? AND {LIVE}"
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, memory_id))]
 
 
 def slot_rows(connection: Connection, owner: int, subject: str, attribute: str) -> list[int]:
     """Return the row numbers of live memories that hold this slot."""
-    key = (memories.c.owner == owner, memories.c.subject == subject, memories.c.attribute == attribute)
-    statement = select(memories.c.row).where(*key, memories.c.current, memories.c.status == "active")
-    return list(connection.execute(statement).scalars())
+    statement = f"SELECT row FROM memories WHERE owner = ? AND subject = ? AND attribute = ? AND {LIVE}"
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, subject, attribute))]
 
 
 def same_text_rows(connection: Connection, owner: int, text: str) -> list[int]:
     """Return the row numbers of live memories whose words are those of `text`, letter by letter."""
-    key = (memories.c.owner == owner, memories.c.folded == folded(text))
-    statement = select(memories.c.row).where(*key, memories.c.current, memories.c.status == "active")
-    return list(connection.execute(statement).scalars())
+    statement = f"SELECT row FROM memories WHERE owner = ? AND folded = ? AND {LIVE}"
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, folded(text)))]
 
 
 def vector_id(owner: int, memory_id: str, version: int) -> str:
@@ -189,23 +184,34 @@ def vector_id(owner: int, memory_id: str, version: int) -> str:
 
 def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
     """Return the row numbers behind vector ids; unknown ones are left out."""
-    parts = [vector.split(":") for vector in ids]
-    wanted = {(memory_id, int(version)) for number, memory_id, version in parts if number == str(owner)}
+    wanted = set()
+    for vector in ids:
+        number, _, rest = vector.partition(":")
+        memory_id, _, version = rest.rpartition(":")
+        if number == str(owner):
+            wanted.add((memory_id, int(version)))
     statement = select(memories.c.row, memories.c.id, memories.c.version).where(
         memories.c.owner == owner, memories.c.id.in_([memory_id for memory_id, _ in wanted])
     )
     return [row for row, memory_id, version in connection.execute(statement) if (memory_id, version) in wanted]
 
 
+_LOAD = f"""
+SELECT m.row, m.owner, m.record, m.vector, m.term_count, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id
+WHERE m.owner = ? AND m.row IN (SELECT value FROM json_each(?)) AND {LIVE} ORDER BY m.row
+"""
+
+
 def load(
     connection: Connection, owner: int, rows: Sequence[int], *, as_of: float | None = None, history: bool = False
 ) -> list[RowMapping]:
     """Return the rows with these numbers, ascending: live ones, or those valid at `as_of`, or with `history` all versions."""
+    if as_of is None and not history:
+        return list(connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).mappings())
     statement = _select(owner).where(memories.c.row.in_(rows)).order_by(memories.c.row)
     if as_of is not None:
         statement = statement.where(*valid_at(as_of))
-    elif not history:
-        statement = statement.where(memories.c.current, memories.c.status == "active")
     return list(connection.execute(statement).mappings())
 
 

@@ -20,12 +20,12 @@ from filelock import FileLock, Timeout
 from langchain_core.embeddings import Embeddings
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, edits, episodic, fingerprint, ledger, semantic, times
+from sharpwave.memory import applying, chroma_files, edits, episodic, fingerprint, ledger, rebuild, semantic, times
 from sharpwave.memory import recall as finding
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
 from sharpwave.memory.errors import NotFoundError, StoreError
-from sharpwave.memory.index import StoreName, share
+from sharpwave.memory.index import StoreName, damaged, share
 from sharpwave.memory.ledger import Event, Ledger, check_owner
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Utterance
 from sharpwave.memory.schema import memories, utterances
@@ -35,6 +35,8 @@ T = TypeVar("T")
 LOCK_TIMEOUT = 60
 """Seconds to wait for another process that writes."""
 REMEMBERED_VECTORS = 512
+BATCH = 1000
+"""Rows of a store that are indexed at once, under one hold of the lock."""
 
 
 class StaleDecision(Exception):
@@ -52,46 +54,86 @@ class MemoryStore:
         self.embeddings = embeddings
         self.ledger = Ledger(home / "ledger.sqlite3")
         self.index, self._release = share(home / "chroma", collections)
+        self.made_with: str | None = ""  # fingerprint of the embedder; of none while nothing may be recalled or written
         self._vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
         self._vectors_lock = threading.Lock()
         self._file_lock = FileLock(home / "lock", timeout=LOCK_TIMEOUT, thread_local=True, is_singleton=True)
         self._lock = _process_lock(home)
 
     @classmethod
-    def open(cls, home: Path | str, *, embeddings: Embeddings | None = None, collections: int = 64) -> Self:
+    def open(
+        cls,
+        home: Path | str,
+        *,
+        embeddings: Embeddings | None = None,
+        collections: int = 64,
+        repair: bool = False,
+    ) -> Self:
         """Open the store in `home`, making it where there is none, and index what an earlier process left unindexed.
 
         Args:
             home: a folder; it is made private to its user (0700).
             embeddings: any LangChain `Embeddings`; None is the local encoder.
             collections: over how many Chroma collections the owners of each store are spread; fixed when it is made.
+            repair: open it for `doctor.examine` and `rebuild.reindex` alone: whatever state the index is in, and
+                whichever embedder made the vectors. Nothing can be recalled or written.
 
         Raises:
-            StoreError: the folder cannot be used, or was written with another embedder.
+            StoreError: the folder cannot be used, was written with another embedder, or its index is damaged.
             ConfigError: there is no embedder to be had.
         """
-        home = Path(home).expanduser().resolve()
         try:
+            home = Path(home).expanduser().resolve()
             home.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.chmod(home, 0o700)
-        except OSError as error:
-            raise StoreError(f"The folder {home} cannot be used: {error.strerror}. Choose another with --home.") from error
+        except (OSError, RuntimeError, ValueError) as error:
+            cause = error.strerror if isinstance(error, OSError) else error
+            raise StoreError(f"The folder {home} cannot be used: {cause}. Choose another with --home.") from error
         store = cls(home, embeddings or LocalEmbeddings(), collections)
         try:
-            store._settle(collections)
+            store._settle(collections, repair)
         except BaseException:
             store.close()
             raise
         return store
 
-    def _settle(self, collections: int) -> None:
+    def _settle(self, collections: int, repair: bool) -> None:
         with self.ledger.write() as connection:
             kept = ledger.get_meta(connection, "collections")
             if kept is None:
                 ledger.set_meta(connection, "collections", str(collections))
-            fingerprint.check(connection, self.embeddings, self.home)
+            if not repair:
+                fingerprint.check(connection, self.embeddings, self.home)
+                self.made_with = ledger.get_meta(connection, "embedder")
         self.index.collections = int(kept or collections)
-        self.index_pending()
+        if not repair:
+            rebuild.resume(self)
+            self._check_files()
+            self.index_pending()
+
+    def _check_files(self) -> None:
+        if self._flaw() is None:
+            return
+        with self.locked():  # while another process writes, files may not fit each other
+            flaw = self._flaw()
+            if flaw is None:
+                return
+            with self.ledger.write() as connection:
+                if ledger.get_meta(connection, "indexing") != "1":
+                    raise StoreError(f"The vector index {self.index.path} is damaged: {flaw}. {chroma_files.REPAIR}")
+                rebuild.announce(connection)  # a writer died in the middle
+            rebuild.resume(self)
+
+    def _flaw(self) -> str | None:
+        with self.ledger.read() as connection:
+            return chroma_files.flaw(self.index.path, filled=rebuild.any_indexed(connection))
+
+    def _check_embedder(self, connection: Connection) -> None:
+        if ledger.get_meta(connection, "embedder") != self.made_with:
+            raise StoreError(
+                f"The store {self.home} is open for repair, or was embedded anew with another embedder since it was opened. "
+                "Open it again."
+            )
 
     def close(self) -> None:
         """Close the ledger and this store's share of the index."""
@@ -168,6 +210,19 @@ class MemoryStore:
             kept = finding.within(finding.merged(memories, utterances), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
 
+    def known(self, turn: Turn, k: int = 10) -> list[Recall]:
+        """Return the `k` memories nearest to what the user says in a turn, best first: what an extractor is shown.
+
+        The turn has been queued, so its vectors are at hand and nothing is embedded.
+        """
+        said = [episodic.spoken(m.speaker or m.role, m.text) for m in turn.messages if m.role == "user" and m.text.strip()]
+        if not said:
+            return []
+        vector = np.mean([self.vector(text) for text in said], axis=0)
+        asked = finding.Query.of(finding.ending(turn.user_text), vector / max(float(np.linalg.norm(vector)), 1e-9))
+        with self._owned(turn.owner) as (connection, number):
+            return finding.nearby(connection, number, [asked], self._nearest(connection, turn.owner, live=True), k)[0]
+
     def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
         """Return what a decision about each candidate should see, and the revision of the owner's memories it holds for."""
         self.embed([candidate.text for candidate in candidates])
@@ -240,14 +295,19 @@ class MemoryStore:
 
     # Writing a turn
 
+    @staticmethod
+    def spoken(turns: Sequence[Turn]) -> list[str]:
+        """Return the texts that keeping these turns embeds."""
+        return [episodic.spoken(m.speaker or m.role, m.text) for turn in turns for m in turn.messages if m.text.strip()]
+
     def queue(self, turns: Sequence[Turn]) -> list[Turn]:
         """Keep turns durably, verbatim, before anything is decided about them; returns those not yet written.
 
         Idempotent by (owner, thread, message id): what is known already is not kept twice.
         """
-        said = [episodic.spoken(m.speaker or m.role, m.text) for turn in turns for m in turn.messages if m.text.strip()]
-        self.embed(said)
+        self.embed(self.spoken(turns))
         with self.ledger.write() as connection:
+            self._check_embedder(connection)
             for owner in dict.fromkeys(check_owner(turn.owner) for turn in turns):
                 self._keep_verbatim(connection, [turn for turn in turns if turn.owner == owner])
             return [turn for turn in turns if self._state(connection, turn) != "done"]
@@ -293,7 +353,7 @@ class MemoryStore:
         turn: Turn,
         decisions: Sequence[Decision],
         *,
-        revision: int,
+        revision: int | None,
         shown: Sequence[str] = (),
         recalled: Sequence[str] = (),
         cited: Sequence[str] = (),
@@ -304,7 +364,7 @@ class MemoryStore:
         Args:
             turn: the turn, queued before.
             decisions: what to do, as the guard passed them.
-            revision: of the owner's memories when it was decided.
+            revision: of the owner's memories when it was decided; None carries it out whatever has changed since.
             shown: ids of the memories that the policy saw.
             recalled: memory ids that the turn recalled.
             cited: memory ids that its answer cited.
@@ -319,7 +379,7 @@ class MemoryStore:
             number = ledger.enlist_owner(connection, check_owner(turn.owner))
             if ledger.turn_state(connection, number, turn.thread, turn.message_id) == "done":
                 return []
-            if decisions and ledger.revision(connection, number) != revision:
+            if decisions and revision is not None and ledger.revision(connection, number) != revision:
                 raise StaleDecision(turn.owner)
             at = times.now()
             done = applying.apply(connection, number, turn, decisions, self.vector, at, shown)
@@ -376,13 +436,14 @@ class MemoryStore:
 
     # Vectors
 
-    def embed(self, texts: Sequence[str]) -> None:
-        """Make sure that the vectors of `texts` are at hand for `vector`."""
+    def embed(self, texts: Sequence[str]) -> int:
+        """Make sure that the vectors of `texts` are at hand for `vector`; returns how many had to be made."""
         with self._vectors_lock:
             missing = [text for text in dict.fromkeys(texts) if (text, "record") not in self._vectors]
         if missing:
             made = embedding_array(self.embeddings, missing)
             self._remember((((text, "record"), vector) for text, vector in zip(missing, made, strict=True)), len(texts))
+        return len(missing)
 
     def vector(self, text: str) -> np.ndarray:
         """Return the vector of a text as a record is embedded (float32, unit length)."""
@@ -407,6 +468,7 @@ class MemoryStore:
                 self._vectors.popitem(last=False)
 
     def _nearest(self, connection: Connection, owner: str, *, live: bool) -> finding.Nearest:
+        self._check_embedder(connection)
         current = ledger.generation(connection)
         return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live)
 
@@ -421,6 +483,7 @@ class MemoryStore:
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         with self.ledger.write() as connection:
+            self._check_embedder(connection)
             return work(connection)
 
     @contextmanager
@@ -443,21 +506,29 @@ class MemoryStore:
         """Run `work` in one transaction, then bring the vectors after it."""
         with self.locked() as current:
             with self.ledger.write() as connection:
+                self._check_embedder(connection)
                 result = work(connection)
                 announced = self._announce(connection)
-            self._index(current, announced)
+            more = self._index(current, announced) >= BATCH
+        if more:
+            self.index_pending()
         return result
 
-    def index_pending(self) -> int:
-        """Index what waits to be indexed and return how many rows that were."""
+    def index_pending(self, progress: Callable[[int], None] | None = None) -> int:
+        """Index what waits to be indexed, in batches, and return how many rows that were; `progress` hears of each batch."""
+        done = 0
+        while self._waiting():
+            with self.locked() as current:
+                with self.ledger.write() as connection:
+                    announced = self._announce(connection)
+                done += self._index(current, announced)
+            if progress:
+                progress(done)
+        return done
+
+    def _waiting(self) -> bool:
         with self.ledger.read() as connection:
-            waiting = semantic.pending(connection, 1) or episodic.pending(connection, 1)
-        if not waiting:
-            return 0
-        with self.locked() as current:
-            with self.ledger.write() as connection:
-                announced = self._announce(connection)
-            return self._index(current, announced)
+            return bool(semantic.pending(connection, 1) or episodic.pending(connection, 1))
 
     def _announce(self, connection: Connection) -> int:
         # Raised before the vectors are written and again after: a reader in between opens anew twice rather than never.
@@ -466,10 +537,11 @@ class MemoryStore:
 
     def _index(self, before: int, announced: int) -> int:
         with self.ledger.read() as connection:
-            waiting: dict[StoreName, Any] = {"semantic": semantic.pending(connection), "episodic": episodic.pending(connection)}
-        for store, rows in waiting.items():
-            if rows:
-                self.index.upsert(store, [row[1:] for row in rows], before)
+            waiting: dict[StoreName, Any] = {
+                "semantic": semantic.pending(connection, BATCH),
+                "episodic": episodic.pending(connection, BATCH),
+            }
+        self._upsert(waiting, before)
         self.index.wrote(announced)
         with self.ledger.write() as connection:
             for table, store in ((memories, "semantic"), (utterances, "episodic")):
@@ -478,6 +550,16 @@ class MemoryStore:
             after = ledger.raise_generation(connection)
         self.index.wrote(after)
         return sum(len(rows) for rows in waiting.values())
+
+    def _upsert(self, waiting: dict[StoreName, Any], generation: int) -> None:
+        from chromadb.errors import ChromaError
+
+        try:
+            for store, rows in waiting.items():
+                if rows:
+                    self.index.upsert(store, [row[1:] for row in rows], generation)
+        except ChromaError as error:
+            raise damaged(self.index.path, error) from error
 
 
 def _mark_indexed(connection: Connection, table: Any, rows: Sequence[int]) -> None:
