@@ -97,7 +97,7 @@ class Context(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    user_id: str
+    user_id: str = Field(strict=True)
     """Whose memory this is."""
     thread: str | None = None
     """Name of the conversation among this user's; by default the `thread_id` of the run's config."""
