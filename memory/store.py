@@ -544,8 +544,8 @@ class MemoryStore:
         self._upsert(waiting, before)
         self.index.wrote(announced)
         with self.ledger.write() as connection:
-            for table, store in ((memories, "semantic"), (utterances, "episodic")):
-                _mark_indexed(connection, table, [row[0] for row in waiting[store]])
+            for store, rows in waiting.items():
+                _mark_indexed(connection, memories if store == "semantic" else utterances, [row[0] for row in rows])
             ledger.set_meta(connection, "indexing", "0")
             after = ledger.raise_generation(connection)
         self.index.wrote(after)
