@@ -17,6 +17,7 @@ LEAST_CONFIDENCE = 0.5
 
 _KINDRED = (
     frozenset({"likes", "dislikes", "hobby", "habit", "avoids", "diet"}),
+    frozenset({"possession", "vehicle", "pet"}),
     frozenset({"job", "employer"}),
     frozenset({"partner", "spouse", "marital_status"}),
     frozenset({"home_city", "home_country", "address"}),

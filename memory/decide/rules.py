@@ -17,7 +17,15 @@ SAME_MEANING = 0.93
 """Cosine from which two statements with the same details and stance are one (all-MiniLM-L6-v2)."""
 
 _OPPOSITE = {"likes": "dislikes", "dislikes": "likes"}
-_TOGETHER = {"job": ("job", "employer"), "employer": ("employer",), "partner": ("partner", "spouse", "marital_status"), "hobby": ("hobby", "likes", "habit", "schedule")}
+_TASTE = ("likes", "hobby", "habit", "schedule", "favourite")
+_TOGETHER = {
+    "job": ("job", "employer"),
+    "partner": ("partner", "spouse", "marital_status"),
+    "hobby": _TASTE,
+    "likes": _TASTE,
+    "possession": ("possession", "vehicle", "pet"),
+    "vehicle": ("vehicle", "possession"),
+}
 _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
 
 
@@ -331,13 +339,13 @@ def _shares_object(candidate: Candidate, memory: Memory) -> bool:
 def _takes_back(candidate: Candidate, memory: Memory) -> bool:
     attribute = candidate.attribute
     kindred = _TOGETHER.get(attribute or "", (attribute,))
-    same = memory.attribute in kindred or (memory.attribute or "").split(":")[0] in kindred
+    same = memory.attribute in kindred or re.split("[:_]", memory.attribute or "")[0] in kindred
     if candidate.value is None and attribute is not None:
-        return same and (not slot(attribute).many or bool(stems(candidate.text) & stems(memory.text)))
+        return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
     if stance(memory.text) >= {"not"} and memory.attribute is None:
         return False
     if _shares_object(candidate, memory):
-        return same or memory.attribute is None or attribute is None or bool(stems(candidate.value or "") & stems(memory.value or ""))
+        return same or memory.attribute is None or attribute is None
     return False
 
 
@@ -406,9 +414,13 @@ def _other_details(candidate: Candidate, memory: Memory, corrected: bool) -> boo
     exact = stems(" ".join(details(candidate.text) | details(memory.text)))
     if not (mine <= exact and theirs <= exact):
         return False
-    copular = re.search(r"\b(?:is|are|am|costs?|starts?|opens?|closes?|weighs?|lasts?)\b|'s\b|'m\b", phrases.straight(candidate.text))
-    numeric = any(w[:1].isdigit() for w in mine) == any(w[:1].isdigit() for w in theirs)
-    return numeric and (corrected or (bool(copular) and 2 * len(shared) >= len(new)))
+    if any(w[:1].isdigit() for w in mine) != any(w[:1].isdigit() for w in theirs):
+        return False
+    return corrected or (len(mine) == len(theirs) == 1 and 2 * len(shared) >= len(new) and not _TOLD.search(candidate.text))
+
+
+_TOLD = re.compile(r"\b(?:was|were|had|did|went|\w{3,}ed|ran|bought|saw|got|met)\b", re.IGNORECASE)
+"""Verbs of what happened, which can happen again on another day."""
 
 
 def _denies(candidate: Candidate, memory: Memory) -> bool:

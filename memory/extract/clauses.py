@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sharpwave.memory.evidence import asks, own_words, sentences
-from sharpwave.memory.phrases import expanded, straight
+from sharpwave.memory.phrases import expanded, straight, without_adverbs
 
 READ_AT_MOST = 50_000
 """Characters of one message that are read; what is longer is a pasted file rather than something said."""
@@ -68,8 +68,9 @@ _LEAD = _verbose(
     r"""^\W*(?:
     (?:well|oh|ah|hey|hi|hello|yo|yeah|yep|yup|ok|okay|lol|haha+|hm+|um+|uh|ugh|btw|fyi|anyway|anyways|honestly|frankly|and|but|also|plus
       |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo|thankfully
-      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|guess\s+what|good\s+news|bad\s+news|big\s+news|great\s+news|the\s+thing\s+is)
+      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|guess\s+what|(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news|great\s+news|the\s+thing\s+is)
     (?:\s+(?:there|again|all|everyone|folks|team))?\s*[,:;.!…]*\s+
+    |(?-i:[A-Z][a-z]+),\s+(?=(?:I|we|my)\b)
     |(?:yes|no|nope|right|sure|great|cool|thanks|thank\s+you|news|update|correction|actually|edit|sorry|morning|good\s+(?:morning|evening))
       (?:\s+(?:there|again|all|everyone|folks|a\s+lot|so\s+much))?\s*[,:;.!-]+\s*
     |(?:actually|turns\s+out|it\s+turns\s+out|it\s+turned\s+out|by\s+the\s+way|fun\s+fact|for\s+context|some\s+context|context|for\s+your\s+information
@@ -129,18 +130,19 @@ _PAYLOAD = _verbose(
     r"""^(?:\W*(?:please|can\ you|could\ you|would\ you|hey|hi|now)\W+)*(?:translate|rewrite|proofread|correct|fix|rephrase|paraphrase|summari[sz]e|polish|edit|improve|shorten|make|turn|check|analy[sz]e|review|convert|draft|write|compose
     |create|complete|continue|finish)\b.*(?::\s*$|\b(?:this|the\ following|these)\b(?:\s+\w+){0,6}\W*$)"""
 )
+_CALL_ME = _verbose(r"^(?:please\ |just\ |you\ can\ |everyone\ |people\ |friends\ )*(?:calls?|address|refer\ to)\ me\ (?:as\ )?(?!back\b|when\b|a\b|an\b|later\b|at\b|on\b|if\b|crazy\b)\w")
 _SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
 _REPORTED = _verbose(
     r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:\w+\ ){1,2}|[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked|asks|believes?
     |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me|called\ me)\b|\baccording\ to\b|\b(?:quote|lyrics?|the\ song\ goes)\b"""
 )
 MEDICAL_SOURCE = _verbose(
-    r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse|optician|cardiologist|psychiatrist|psychologist|specialist|paediatrician|midwife|neurologist|dietician|dietitian|tests?|results?)"
-    r"\ (?:says?|said|told\ me|thinks?|confirmed|confirms?|found|showed?|shows|diagnosed)(?:\ that)?\ (?=I\b|my\b|me\b)"
+    r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse|optician|cardiologist|psychiatrist|psychologist|specialist|paediatrician|midwife|vet|neurologist|dietician|dietitian|tests?|results?)"
+    r"\ (?:says?|said|told\ me|thinks?|confirmed|confirms?|found|showed?|shows|diagnosed)(?:\ that)?\ (?=I\b|my\b|me\b|we\b|our\b)"
 )
 _HABITUAL = _verbose(r"\b(?:always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b")
 _CHATTER = _verbose(
-    r"""^(?:I\ (?:just\ |still\ |really\ |also\ )?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this|stuck|lost|confused|to\ (?:go|run))
+    r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ |had\ )?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this|stuck|lost|confused|to\ (?:go|run))
       |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear|promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise|realize|realised|realized|assume|assumed|figured?|imagine|reckon|see|saw|heard|hear|read\ (?:that|about|somewhere|an?|the|your|it|this)
       |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)|looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forget|remember|believe|know(?!\ (?:[A-Z]|how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin|an?\ inhaler))|expect|expected|copy|copied|paste|pasted|type|typed
       |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected|digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer|suggestion|first|second|sound))
@@ -148,15 +150,26 @@ _CHATTER = _verbose(
       (?:\b|\ |(?<=\ ))
     |(?:I\ am|we\ are|I\ was)\ (?:(?:not|so|too|very|really|just|all|pretty|a\ bit|a\ little|kinda|still|quite|totally|completely|also|now|feeling|getting|doing|being|only|back)\ )*
       (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back|here|there|ready|sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ with)|late|early|aware|afraid\ (?:that|I|so|not)|afraid|lost|cold|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking|trying|talking|chatting|looking|hoping|thinking
-      |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an|the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried|stressed|frustrated|overwhelmed|sick\ of|fed\ up|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus|train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)|with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse|next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner|breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
+      |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an|the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried|stressed|frustrated|overwhelmed|sick\ of|fed\ up|thrilled|proud|lucky|honou?red|blessed|inspired|motivated|hopeful|optimistic|pumped|stoked|relieved|touched|flattered|determined|eager|delighted|ecstatic|speechless|jealous|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus|train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)|with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse|next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner|breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
     |(?:I\ have|I\ had|we\ had|I\ had\ such|I\ am\ having|I\ have\ had)\ (?:an?|such\ an?|quite\ an?|the|no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible|lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|headache|hangover|blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich|salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
-    |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away|out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower|bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break|walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe|find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)|did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right|there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back|come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think)|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now|keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
+    |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away|out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower|bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break|walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe|find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)|did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right|there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back|come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think|take\ (?:this|that|a\ call)|head|get\ (?:back|going))|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now|keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
     |(?:I|we)\ (?:(?:have|had|did|do|will|not|just)\ )*\w+\ (?:it|that|this|them|you|him|her|one)\W*$
     |we\ (?:will\ see|shall\ see|are\ (?:done|good|back|on)|can\ (?:continue|start|move|try|do)|agree|need\ to\ (?:talk|stop))
     |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error|message|prompt|screen|cursor|pleasure|turn|god|goodness|word|head|stomach|back|feet|eyes|throat|hair|coffee|lunch|dinner|breakfast|train|bus|flight\ (?:is|was)\ (?:delayed|late)|wifi|internet|connection|battery|fault|thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
     |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with|between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
     |(?:thanks?|thank\ you|cheers|ta|thx|sounds|good|great|nice|cool|perfect|awesome|lovely|wonderful|brilliant|excellent|amazing|fantastic|hello|hi|hey|bye|goodbye|see\ you|talk|later|sorry|excuse|pardon|welcome|congrat\w*|happy|merry|wow|omg|lol|same|me\ (?:too|neither|either)|never\ mind|nevermind|no\ (?:worries|problem|rush|way|thanks|idea|need)|of\ course|fair\ enough|got\ it|makes\ sense|makes\ me|help\ me|for\ me\ it|glad|hope|hopefully|wish|guess|not\ sure|not\ really|not\ bad|what\ a|how\ (?:nice|cool|funny|interesting|lovely))\b
     )"""
+)
+_TALK = _verbose(
+    r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need|remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)|have\ a\ look|look|wait|miss|cheer|root|text|call|send|show|tell|share|talk|chat|meet\ you|see\ you|catch)\b
+      |(?:\w+\ ){1,2}(?:it|that|this|them|you|those)\b)
+    |^we\ (?:can|should|need|got|all\ (?:need|have|get)|must|could|may)\b
+    |^(?:they|he|she|their|his|her|your|everyone|everybody|nobody|each|every|those|these)\b.*\b(?:us|our)\b
+    |^(?:remind(?:s|ed)|seems?|looks?|feels?|enjoy|stay|take\ care|keep|hit|believe|trust|check|count|bring|guess|must|can\ not\ wait|could\ not|so\ (?:glad|happy|excited|proud|sorry)|proud|love\ (?:it|that|this|your|you)|wishing|sending|hoping|looking|counting|nothing|something|anything)\b"""
+)
+_FILLER = _verbose(
+    r"""\b(?:something|anything|nothing)\ (?:\w+\ )?(?:\w+\ )?happened\b|\bhaving\ (?:fun|a\ (?:blast|ball|laugh|good|great))\b|\blet\ me\ know\b|\bthanks?\ (?:you\ )?(?:for|to)\b|\bhere\ for\ you\b|\bproud\ of\ you\b
+    |\bI\ have\ (?:got\ )?(?:an?\ )?(?:\w+\ )?(?:story|news|surprise|confession|update)\b|\b(?:great|good|nice)\ to\ (?:see|hear|meet)\b|\bcan\ not\ wait\b|\bhelp\ me\ (?:with|out)\b"""
 )
 _TODAY_SMALL = _verbose(
     r"^(?:the|a|an|some|our|everything|nothing|today|it|traffic|lunch|dinner|breakfast|class|work|rain\w*|weather)\b.*\b(?:this\ (?:morning|afternoon|evening)|today|tonight|right\ now|again|late|was\ (?:great|good|fine|terrible|awful|nice|lovely|boring|long))\b"
@@ -192,6 +205,8 @@ def states(clause: str) -> bool:
     """Whether an English clause states something that could be worth keeping, going by its form."""
     plain = unquoted(clause)
     said = expanded(plain).strip(" .!,;:")
+    if _CALL_ME.match(said):
+        return True
     if not said or len(clause) > LONGEST_CLAUSE or _QUESTION.match(said) or asks(plain):
         return False
     if MEDICAL_SOURCE.match(said):
@@ -200,7 +215,11 @@ def states(clause: str) -> bool:
         return False
     if any(p.search(said) for p in (_REQUEST, _HYPOTHETICAL, _FICTION, _SECOND)):
         return False
-    return not (_CHATTER.match(said) and not _HABITUAL.search(said)) and not _TODAY_SMALL.match(said)
+    bare = without_adverbs(said)
+    if _TALK.match(bare) or _FILLER.search(bare) or _TODAY_SMALL.match(said):
+        return False
+    habit = bare.startswith(("I ", "i ", "we ", "We ", "my ", "My ")) and _HABITUAL.search(said)
+    return bool(habit) or not _CHATTER.match(bare)
 
 
 def clauses(text: str) -> Iterator[Clause]:

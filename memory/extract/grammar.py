@@ -17,13 +17,14 @@ from sharpwave.memory.extract.values import (
     is_place,
     is_thing,
     is_vehicle,
+    is_word,
 )
 
 Check = Callable[[str], bool]
 Row = tuple[str, re.Pattern[str], Check]
 
 _BE = r"(?:am|is|are|was|were|(?:have|has|had) been|been|be)"
-_HAVE = r"(?:have|has|had|own|owns|owned|got|have got|has got|am having)"
+_HAVE = r"(?:have got|has got|have|has|had|own|owns|owned|got|am having)"
 _V = r"(?P<v>.+)"
 _A = r"(?:an? |the |my |our |some )?"
 KIN_WORD = "|".join(sorted(KIN, key=len, reverse=True))
@@ -62,7 +63,7 @@ PREDICATES = _rows(
     ("birthday", rf"(?:{_BE} )?born (?:on|in) (?P<v>(?:the )?(?:\d|january|february|march|april|may|june|july|august|september|october|november|december).*)", is_date),
     ("origin", rf"(?:{_BE} )?(?:originally )?(?:from|born(?: and (?:raised|bred))? in|raised in) {_V}", is_place),
     ("origin", rf"(?:come|comes|came|hail|hails|grew up|spent my childhood) (?:originally )?(?:from|in) {_V}", is_place),
-    ("home", rf"(?:{_BE} )?(?:live|lives|lived|living|reside|resides|resided|residing|based|located|settled|settling|settle)(?: \w+)?(?: down)? (?:in|into|near|outside) {_V}", is_place),
+    ("home", rf"(?:{_BE} |have |has )?(?:live|lives|lived|living|reside|resides|resided|residing|based|located|settled|settling|settle)(?: \w+)?(?: down)? (?:in|into|near|outside) {_V}", is_place),
     ("home", rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled)(?: \w+)?(?: from .+?)? (?:to|in) {_V}", is_place),
     ("home", rf"(?:have |has )?left .+? and (?:moved|relocated|went) to {_V}", is_place),
     ("home", rf"calls? {_V} (?:my |our )?home", is_place),
@@ -114,7 +115,7 @@ PREDICATES = _rows(
     ("school", r"(?:attend|attends|attended|go to|goes to|went to) (?P<v>(?:[\w'.-]+ ){0,3}(?:university|college|school|academy|institute|polytechnic)(?: of (?-i:[A-Z])\w+)?)", _any),
     ("studies", rf"(?:{_BE} )?(?:study|studies|studied|studying) {_V}", is_thing),
     ("schedule", rf"(?:moved|switched|rescheduled|shifted|changed) (?:my |the |our )?(?P<t>.+?)(?: from .+?)? to {_WHEN}", _any),
-    ("schedule", rf"(?P<t>.+?) (?:on|every) {_WHEN}(?: for .+| with .+| instead of .+)?$", _any),
+    ("schedule", rf"(?P<t>.+?) (?:on (?=\w+s\b|(?:weekday|weekend|\w+day) \w+s\b)|every ){_WHEN}(?: for .+| with .+| instead of .+)?$", _any),
     ("dislikes", rf"(?:hate|hates|hated|dislike|dislikes|loathe|loathes|detest|detests|despise|despises|resent|abhor) {_V}", is_thing),
     ("dislikes", rf"(?:can|could) not (?:stand|bear|abide|tolerate|cope with) {_V}", is_thing),
     ("dislikes", rf"(?:do|does|did) not (?:much )?(?:like|enjoy|love|care for|fancy) {_V}", is_thing),
@@ -122,11 +123,11 @@ PREDICATES = _rows(
     ("dislikes", rf"{_BE} (?:sick of|tired of|fed up with|over|scared of|afraid of|terrified of) {_V}", is_thing),
     ("dislikes", rf"(?:have|has) (?:gone off|grown tired of|come to hate|grown to hate) {_V}", is_thing),
     ("dislikes", r"(?P<v>.+) (?:is|are) not (?:my (?:thing|cup of tea|jam|favourite)|for me)\b", is_thing),
-    ("avoids", rf"(?:do|does|can|will|did|must|should|may) not (?:eat|drink|have|touch|consume|tolerate|digest) {_V}", is_thing),
+    ("avoids", rf"(?:(?:do|does|will|did) not (?:eat|drink|touch|consume|tolerate|digest)|(?:can|must|should|may) not (?:eat|drink|have|touch|consume|tolerate|digest)) {_V}", is_thing),
     ("avoids", rf"never (?:eat|drink|touch)s? {_V}", is_thing),
     ("hobby", r"(?:(?:have|has) )?(?:taken up|took up|picked up|got into|started doing|started playing|got hooked on|started) (?P<v>(?!an?\b|my\b|the\b|work|to\b|at\b|our\b).+)", is_thing),
     ("hobby", rf"{_BE} (?:into|keen on|hooked on|big on|an avid|a keen|a passionate|an amateur) {_V}", is_thing),
-    ("hobby", r"(?:do|does|did|practi[sc]e|practi[sc]es|play|plays|played|playing|am playing|can play|go|goes) (?P<v>(?!to\b|not\b|with\b|the role|back|out|home|for\b|on\b|by\b|it\b|my best|what|that|this|well|all\b|most\b|every|your|so\b|over|through).+)", is_thing),
+    ("hobby", r"(?:do|does|practi[sc]e|practi[sc]es|play|plays|played|playing|am playing|can play|go|goes) (?P<v>(?!to\b|not\b|with\b|the role|back|out|home|for\b|on\b|by\b|it\b|my best|what|that|this|well|all\b|most\b|every|your|so\b|over|through).+)", is_thing),
     ("hobby", r"(?:take|takes|have|has) (?:an? |my )?(?P<v>[\w -]+?) (?:lessons?|classes)\b", is_thing),
     ("reading", rf"{_BE} (?:reading|re-reading|in the middle of|halfway through) {_V}", is_thing),
     ("hobby", r"(?:like|love|enjoy|spend) (?P<v>.+?) (?:in my (?:free|spare) time|as a hobby|for fun)", is_thing),
@@ -137,7 +138,7 @@ PREDICATES = _rows(
     ("likes", rf"(?:always )?(?:order|orders|go for|goes for|can not (?:start the day|live|do) without) {_V}", is_thing),
     ("project", rf"(?:{_BE} |have been )?(?:working on|building|writing|developing|maintaining|renovating|restoring|designing|training for|organising|organizing) {_V}", is_thing),
     ("possession", rf"(?:(?:have|has) )?(?:own|owns|bought|purchased|collect|collects|acquired|inherited) (?:an? |the |my |some |two |three |\d+ )?{_V}", is_thing),
-    ("origin", r"(?:am|is|are) (?:half[ -])?(?P<v>(?-i:[A-Z])[a-z]+)(?=$|[,.]| (?:but|and|by)\b)", is_nationality),
+    ("nationality", r"(?:am|is|are) (?:half[ -])?(?P<v>(?-i:[A-Z])[a-z]+)(?=$|[,.]| (?:but|and|by)\b)", is_nationality),
     ("name", r"is (?P<v>(?-i:[A-Z])[a-z]+)(?=$|[,.])", is_name),
     ("job", rf"{_BE} (?:an? |the )(?P<v>[^,]+)", is_job),
     ("job", rf"(?:{_BE} )?(?:a |an )?(?P<v>(?:retired|unemployed|self-employed|a freelancer|freelance|between jobs)\b(?: \w+)?)", _any),
@@ -148,7 +149,7 @@ CLAUSES = _rows(
     ("name", rf"my (?:first |full |real |given |preferred )?name is {_V}", _any),
     ("name", rf"(?:I am called|I go by|(?:just |please |you can |people |everyone |everybody |friends |my friends |most people )*calls? me|this is(?= (?-i:[A-Z])\w+ (?:speaking|here))) {_V}", _any),
     ("name", r"I am (?P<v>(?-i:[A-Z])[a-z]+(?: (?-i:[A-Z])[a-z]+)?)(?=$|,)", lambda v: not is_nationality(v)),
-    ("origin", r"I am (?:half )?(?P<v>(?-i:[A-Z])[a-z]+)(?=$|[,.]| (?:but|and|by)\b)", is_nationality),
+    ("nationality", r"I am (?:half )?(?P<v>(?-i:[A-Z])[a-z]+)(?=$|[,.]| (?:but|and|by)\b)", is_nationality),
     ("birthday", rf"my (?:birthday|date of birth) (?:is|falls)(?: on)? {_V}", is_date),
     ("birthday", rf"I (?:celebrate|have) my birthday (?:on|in) {_V}", is_date),
     ("origin", rf"my home ?town is {_V}", is_place),
@@ -161,7 +162,10 @@ CLAUSES = _rows(
     ("email", rf"my (?:new |work |private |personal )*e-?mail(?: address)? is {_V}", _any),
     ("address", rf"my (?:new |home |postal |mailing )*address is {_V}", is_date),
     ("spouse", rf"my (?:late )?(?:wife|husband|spouse|hubby)(?:'s name is| is (?:called |named )?) ?{_V}", is_name),
+    ("spouse", rf"my (?:late )?(?:wife|husband|spouse|hubby)(?:'s name is| is (?:called|named)) {_V}", is_word),
     ("partner", rf"my (?:new )?(?:partner|girlfriend|boyfriend|fianc[eé]e?|significant other|other half|better half)(?:'s name is| is (?:called |named )?) ?{_V}", is_name),
+    ("spouse", rf"my (?:late )?(?:wife|husband|spouse|hubby)(?:'s name is| is (?:called|named)) {_V}", is_word),
+    ("partner", rf"my (?:new )?(?:partner|girlfriend|boyfriend|gf|bf|fianc[eé]e?)(?:'s name is| is (?:called|named)) {_V}", is_word),
     ("partner", rf"{_V} (?:and I are (?:a couple|dating|together|engaged)|is my (?:new )?(?:partner|girlfriend|boyfriend|fianc[eé]e?))", is_name),
     ("spouse", rf"{_V} (?:and I are married|is my (?:wife|husband))", is_name),
     ("pet", rf"(?:my|our) {ANIMAL}(?:'s name is| is (?:called |named )| goes by| answers to) ?{_V}", _any),
@@ -188,7 +192,7 @@ CLAUSES = _rows(
     ("deadline", rf"(?:my |our |the )?deadline (?:for|of) (?:my |our |the )?(?P<t>[\w' -]+?) is (?:on |now |at )*{_V}", is_date),
     ("deadline", rf"(?:my |our |the )(?P<t>[\w' -]+?) (?:is|are) due (?:on |by |in |at )?{_V}", is_date),
     ("schedule", rf"(?:my|our) (?P<t>[\w' -]+?) (?:days?|slot|time|class|classes|lessons?) (?:(?:has|have) )?(?:is|are|changed|shifted|moved|switched) (?:on |every |to )?{_WHEN}", _any),
-    ("date", rf"(?:my|our|the) (?P<t>[\w' -]+?) (?:is|are|will be|takes place|starts|happens|(?:has been|got|was|is) (?:moved|pushed|rescheduled|scheduled|booked|set|postponed)(?: to| for)?|moved to) (?:on |at |in |for )?(?P<v>(?:\d{{1,2}}(?::\d\d)?(?: ?[ap]m)?\b|(?:next |this )?{_DAYS}|(?:the )?\d{{1,2}}(?:st|nd|rd|th)|tomorrow|january|february|march|april|may|june|july|august|september|october|november|december).*)", is_date),
+    ("date", rf"(?:my|our|the) (?P<t>[\w' -]+?) (?:is|are|will be|takes place|starts|happens|(?:has been|got|was|is) (?:moved|pushed|rescheduled|scheduled|booked|set|postponed)(?: to| for)?|moved to) (?:on |at |in |for )?(?P<v>(?:\d{{1,2}}(?::\d\d| ?[ap]m\b)|(?:next |this )?{_DAYS}|(?:the )?\d{{1,2}}(?:st|nd|rd|th)|tomorrow|january|february|march|april|may|june|july|august|september|october|november|december).*)", is_date),
     ("own", r"(?:my|our) (?:new |current )*(?P<t>[\w]+(?: [\w]+)?) is (?:an? |called |named )?(?P<v>(?-i:[A-Z0-9]).*)", lambda v: is_name(v) and len(v.split()) <= 4 and not is_nationality(v)),
     ("own", rf"(?:my|our) (?P<t>(?:[\w-]+ )?(?:flat|size|shoe size|number|code|type|blood type|id|pin|plan|time ?zone|star sign|zodiac|height|weight|salary|budget|locker|room|postcode|zip(?: code)?|username|handle|nickname|title|team|dentist|gp|gym|bank|stop|alma mater|pronouns|surname|[\w]+ name|name day|anniversary|\w+ size|\w+ number|\w+ type)) (?:is|are) (?!not\b){_V}", _any),
 )

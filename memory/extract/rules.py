@@ -31,6 +31,7 @@ _PAST_EVENT = re.compile(
 _CHANGED = re.compile(
     r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped|relocated|upgraded|quit)(?: \w+){0,2}\W*", re.IGNORECASE
 )
+_POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|something|everything|things?|stuff|so|you|lots?)\b", re.IGNORECASE)
 _DEFINITE = re.compile(r"(?:the|our|both|all)\s", re.IGNORECASE)
 
 
@@ -65,9 +66,7 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -
     antecedent: str | None = None
     for clause in clauses(message.text):
         candidate = _candidate(clause, message, speaker, antecedent if clause.follows else None, names, known)
-        if candidate and found and clause.follows and _points_back(clause.text) and antecedent:
-            found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
-        elif candidate and found and clause.follows and _announces(found[-1]):
+        if candidate and found and clause.follows and (antecedent and _points_back(clause.text) or _announces(found[-1])):
             found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
         elif candidate:
             found.append(candidate)
@@ -108,7 +107,7 @@ def _candidate(
     else:
         reading = read(clause.text, speaker, antecedent, names)
         reading = _tied(reading, clause, speaker, names, known)
-    if reading is None or not stems(clause.text):
+    if reading is None or not stems(clause.text) or _vague(reading, clause):
         return None
     rule = slot(reading.attribute) if reading.attribute else None
     return Candidate(
@@ -124,6 +123,13 @@ def _candidate(
         polarity="retract" if reading.retract else "assert",
         history=reading.history,
     )
+
+
+def _vague(reading: Reading, clause: Clause) -> bool:
+    """Whether a clause without a slot says little beyond what it points at ("We love it")."""
+    if reading.attribute or reading.value or reading.retract or clause.explicit:
+        return False
+    return bool(_POINTS.search(clause.text)) and len(stems(clause.text)) <= 2
 
 
 def _tied(reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[str]) -> Reading | None:

@@ -178,6 +178,8 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
             return Reading(antecedent, "name", clean(pronoun["p"].removeprefix("is "), "name") or None)
         return replace(_predicate(pronoun["p"]) or Reading(), subject=antecedent)
     if (named := _NAME_FIRST.match(said)) and named["n"].casefold() in names:
+        if _DIED.match(named["p"]):
+            return Reading(attribute="pet", value=named["n"], retract=True)
         return replace(_predicate(named["p"]) or Reading(), subject=named["n"])
     return None
 

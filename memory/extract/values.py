@@ -54,7 +54,7 @@ _DETERMINER = re.compile(r"^(?:an?|the|my|our|some|any|his|her|their|all|most|bo
 _EDGES = " .,;:!?\"'()"
 _POINTERS = frozenset(
     "it this that these those you them him her me us one ones so there here everything nothing something anything someone anyone what how why when myself"
-    " do be see say get out up down back well fine too home".split()
+    " do go be see say get out up down back well fine too home".split()
 )
 _NAME = re.compile(r"[A-ZÀ-ÞŁŚŠŽČ][\w'’.&-]*(?: (?:(?:de|da|van|von|der|del|of|the|&|and) )*[A-Z0-9À-Þ][\w'’.&-]*){0,4}")
 _PLACE = re.compile(r"(?:the )?[\w'’.-]+(?: [\w'’.-]+){0,3}", re.IGNORECASE)
@@ -97,7 +97,7 @@ def clean(raw: str, attribute: str) -> str:
     value = _COMMA.sub("", value)
     if attribute == "likes":
         value = re.sub(r"\s+(?:over|to|rather than|better than|in|on|with me)\b.*$", "", value, flags=re.IGNORECASE)
-    if not (attribute in ("home", "origin") and value.strip().casefold() in COUNTRIES):
+    if attribute not in ("home", "origin"):  # "a care home" is no name of a place, "the Hague" is
         value = _DETERMINER.sub("", _DETERMINER.sub("", value.strip(_EDGES)))
     value = value.strip(_EDGES)
     return value if len(value.split()) <= 10 and value.casefold() not in _POINTERS else ""
@@ -106,6 +106,11 @@ def clean(raw: str, attribute: str) -> str:
 def is_name(value: str) -> bool:
     """Whether `value` is written like a proper name."""
     return bool(_NAME.match(value)) and not is_date(value)
+
+
+def is_word(value: str) -> bool:
+    """Whether `value` is a single word, as a name in hasty writing is."""
+    return value.isalpha() and len(value) > 1
 
 
 def is_place(value: str) -> bool:
