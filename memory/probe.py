@@ -152,6 +152,7 @@ class _Look:
         found = collection.get(ids=[item.vector_id for item in items], include=["embeddings"])
         held = dict(zip(found["ids"], np.asarray(found["embeddings"], np.float32), strict=True))
         self.different += [item.vector_id for item in items if not _same(held.get(item.vector_id), item.vector)]
+        items = [item for item in items if item.vector.any()]  # a vector of zeros is near to nothing
         for k in (NEAR, FAR):
             items = self._unfound(collection, where, items, k)
         self.lost += [item.vector_id for item in items]

@@ -20,7 +20,18 @@ from filelock import FileLock, Timeout
 from langchain_core.embeddings import Embeddings
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, chroma_files, edits, episodic, fingerprint, ledger, rebuild, semantic, times
+from sharpwave.memory import (
+    applying,
+    chroma_files,
+    edits,
+    episodic,
+    fingerprint,
+    ledger,
+    portability,
+    rebuild,
+    semantic,
+    times,
+)
 from sharpwave.memory import recall as finding
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
@@ -429,6 +440,13 @@ class MemoryStore:
         """Write memories that come from elsewhere with all their fields; ids that are there already are left alone. Returns how many were new."""
         self.embed([record.text for record in records])
         return self._commit(lambda c: edits.take_over(c, ledger.enlist_owner(c, check_owner(owner)), owner, records, reason, self.vector))
+
+    def put_utterances(self, owner: str, records: Sequence[Utterance]) -> int:
+        """Keep messages that come from elsewhere; those that the owner has already are left alone. Returns how many were new."""
+        self.embed([episodic.spoken(record.speaker, record.text) for record in records])
+        return self._write(
+            lambda c: portability.put_utterances(c, ledger.enlist_owner(c, check_owner(owner)), owner, records, self.vector)
+        )
 
     def _edit(self, owner: str, texts: Sequence[str], work: Callable[[Connection, int], Applied]) -> Applied:
         self.embed(texts)
