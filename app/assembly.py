@@ -1,0 +1,53 @@
+"""From settings and a store to the graphs: which model answers, who extracts, who decides."""
+
+from typing import Literal
+
+from langchain_core.language_models.chat_models import BaseChatModel
+from langgraph.graph import StateGraph
+
+from sharpwave.graphs import Context, State, build_agent, build_write
+from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.llm import LLMPolicy
+from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract.llm import LLMExtractor
+from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.store import MemoryStore
+from sharpwave.models import chat_model
+from sharpwave.settings import Settings
+
+
+def agent_graph(
+    settings: Settings, store: MemoryStore, *, write: Literal["inline", "off"] = "inline"
+) -> StateGraph[State, Context, State, State]:
+    """Return the agent that the settings describe, uncompiled. Raises what `chat_model` raises."""
+    model = chat_model(settings)
+    return build_agent(
+        model=_streaming(model),
+        memory=store,
+        extract=_extractor(settings, model),
+        decide=_policy(settings, model),
+        write=write,
+    )
+
+
+def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Context, State, State]:
+    """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
+    by_rules = settings.extractor == settings.policy == "rules"
+    model = None if by_rules else chat_model(settings)
+    return build_write(memory=store, extract=_extractor(settings, model), decide=_policy(settings, model))
+
+
+def _streaming(model: BaseChatModel | None) -> BaseChatModel | None:
+    """Let answers come word by word also where a graph is invoked; facts are still asked for in one piece."""
+    if model is None or "streaming" not in type(model).model_fields:
+        return model
+    return model.model_copy(update={"streaming": True})
+
+
+def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
+    return RulesExtractor() if model is None or settings.extractor == "rules" else LLMExtractor(model)
+
+
+def _policy(settings: Settings, model: BaseChatModel | None) -> Policy:
+    return RulesPolicy() if model is None or settings.policy == "rules" else LLMPolicy(model)

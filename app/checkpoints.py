@@ -1,0 +1,68 @@
+"""The chat's checkpointer: conversations in one SQLite file of the home folder, each kept to its latest states."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from sharpwave.memory.errors import StoreError
+
+FILE = "checkpoints.sqlite3"
+BUSY_SECONDS = 30
+"""How long a write waits for another process."""
+
+_STALE = """
+DELETE FROM checkpoints WHERE (thread_id, checkpoint_ns, checkpoint_id) IN (
+    SELECT thread_id, checkpoint_ns, checkpoint_id FROM (
+        SELECT thread_id, checkpoint_ns, checkpoint_id,
+               row_number() OVER (PARTITION BY thread_id, checkpoint_ns ORDER BY checkpoint_id DESC) AS age
+        FROM checkpoints WHERE :thread IS NULL OR thread_id = :thread
+    ) WHERE age > :keep
+)
+"""
+_ORPHANS = """
+DELETE FROM writes WHERE (:thread IS NULL OR thread_id = :thread) AND NOT EXISTS (
+    SELECT 1 FROM checkpoints
+    WHERE checkpoints.thread_id = writes.thread_id AND checkpoints.checkpoint_ns = writes.checkpoint_ns
+      AND checkpoints.checkpoint_id = writes.checkpoint_id
+)
+"""
+
+
+@contextmanager
+def open_checkpointer(home: Path) -> Iterator[SqliteSaver]:
+    """Open the checkpointer of a home folder, for the length of a block. Its thread ids come from `thread_config`.
+
+    It serves `invoke` and `stream`; the async forms of a graph need LangGraph's async saver.
+
+    Raises:
+        StoreError: the file cannot be opened, read or written; also for what goes wrong with it inside the block.
+    """
+    path = home / FILE
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives its companions the mode of the file
+    except OSError as error:
+        raise StoreError(f"{path} cannot be used: {error.strerror}. Choose another folder with --home.") from error
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)) as connection:
+            saver = SqliteSaver(connection)
+            saver.setup()
+            yield saver
+    except sqlite3.Error as error:
+        raise StoreError(
+            f"The conversations in {path} cannot be read or written: {error}. Free the disk or end what holds the file; "
+            "a damaged file may be moved away: memories are kept elsewhere."
+        ) from error
+
+
+def prune(saver: SqliteSaver, keep: int, thread_id: str | None = None) -> int:
+    """Drop all but the latest `keep` states of a thread, or of each, with their writes; returns how many states went."""
+    with saver.lock, saver.conn as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        gone = connection.execute(_STALE, {"thread": thread_id, "keep": keep}).rowcount
+        connection.execute(_ORPHANS, {"thread": thread_id})
+    return gone

@@ -1,0 +1,153 @@
+"""One user's conversation with the agent: what is said is durable before it is answered."""
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
+
+from sharpwave.assembly import agent_graph, write_graph
+from sharpwave.checkpoints import prune
+from sharpwave.graphs import Context, thread_config, write_pending
+from sharpwave.graphs.respond import rendered
+from sharpwave.graphs.state import milliseconds, turn_of
+from sharpwave.memory import times
+from sharpwave.memory.records import Recall, new_id
+from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.tokens import estimate
+from sharpwave.memory.usage import total
+from sharpwave.settings import Settings
+
+UNANSWERED = "(This message was not answered.)"
+SHOWN = ("op", "memory_id", "version", "text", "quote", "reason", "policy", "before")
+
+
+class Dialogue:
+    """A thread of one user, on a store and a checkpointer.
+
+    Args:
+        settings: say which model answers and writes.
+        store: the memory.
+        saver: keeps the states of the conversation, the latest ones.
+        user: whose memory and conversation.
+        thread: name of the conversation among this user's.
+        remember: False recalls and writes nothing to memory.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: MemoryStore,
+        saver: BaseCheckpointSaver[str],
+        *,
+        user: str,
+        thread: str,
+        remember: bool = True,
+    ) -> None:
+        self.settings, self.store, self.saver = settings, store, saver
+        self.user, self.thread, self.remember = user, thread, remember
+        self._agent = agent_graph(settings, store).compile(checkpointer=saver)
+        self._thread_id = thread_config(user, thread)["configurable"]["thread_id"]
+        self.kept = False
+        """Whether the last message is in the queue or in memory, whatever became of its answer."""
+
+    def say(
+        self, text: str, token: Callable[[str], None] | None = None, *, now: datetime | None = None
+    ) -> dict[str, Any]:
+        """Answer a message, write it to memory, and return what came of it, as plain data (see `_result`).
+
+        The message is queued before anything else, so whatever cuts this call off (an error, Ctrl-C, a kill) loses
+        nothing: `resume` writes it.
+
+        Args:
+            text: what the user says.
+            token: called with each piece of a model's reply as it comes.
+            now: when it is said; by default the present.
+        """
+        started = time.perf_counter()
+        self.kept = False
+        self._settle()
+        context = self._context(now or times.now())
+        message = HumanMessage(text, id=new_id())
+        if self.remember:
+            self.store.queue([turn_of([message], context, self.thread)])
+            self.kept = True
+        state = self._agent.invoke({"messages": [message]}, self._config(token), context=context, durability="exit")
+        if isinstance(self.saver, SqliteSaver):
+            prune(self.saver, self.settings.keep_checkpoints, self._thread_id)
+        return self._result(state, context, milliseconds(started))
+
+    def resume(self) -> tuple[int, int]:
+        """Write the user's messages that wait in the queue; returns how many were written and how many still wait."""
+        waiting = self.store.pending(self.user) if self.remember else []
+        if not waiting:
+            return 0, 0
+        write_pending(self.store, write_graph(self.settings, self.store).compile(), self.user)
+        left = len(self.store.pending(self.user))
+        return len(waiting) - left, left
+
+    def messages(self) -> list[AnyMessage]:
+        """Return what was said in this conversation, as far as its latest state holds it."""
+        found: list[AnyMessage] = self._agent.get_state(self._config()).values.get("messages", [])
+        return found
+
+    def _settle(self) -> None:
+        """Close an exchange that was cut off, else the next message would be taken for a part of it."""
+        said = self.messages()
+        if said and isinstance(said[-1], HumanMessage):
+            closing = AIMessage(UNANSWERED, id=new_id())
+            self._agent.update_state(self._config(), {"messages": [closing]}, as_node="respond")
+
+    def _context(self, now: datetime) -> Context:
+        return Context(
+            user_id=self.user,
+            thread=self.thread,
+            now=now,
+            timezone=self.settings.timezone,
+            remember=self.remember,
+            recall_budget=self.settings.recall_budget,
+        )
+
+    def _config(self, token: Callable[[str], None] | None = None) -> RunnableConfig:
+        return {"configurable": {"thread_id": self._thread_id}, "callbacks": [_Tokens(token)] if token else []}
+
+    def _result(self, state: dict[str, Any], context: Context, took: float) -> dict[str, Any]:
+        """Return reply, what was recalled, cited, done to memory and went wrong, the cost and the times.
+
+        `usage.extra` is what memory adds to a plain chat: every call but the answer, and the memories in its prompt.
+        """
+        usage = total(state.get("usage"))
+        answering = usage["by_purpose"].get("respond", {})
+        extra = {key: usage[key] - answering.get(key, 0) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
+        if answering:
+            recalled = [Recall.model_validate(hit) for hit in state["recalled"]]
+            extra["prompt_tokens"] += estimate(rendered(recalled, context))
+        return {
+            "reply": state["messages"][-1].text,
+            "recalled": [{key: hit[key] for key in ("id", "text", "score")} for hit in state["recalled"]],
+            "citations": state["citations"],
+            "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],
+            "errors": state["errors"],
+            "usage": {**usage, "extra": extra},
+            "timings_ms": {**state["timings_ms"], "total": took},
+        }
+
+
+class _Tokens(BaseCallbackHandler):
+    """Passes a model's tokens on as they come.
+
+    By a callback, since a graph that streams messages runs its nodes in threads, where Ctrl-C would wait for the model.
+    """
+
+    def __init__(self, token: Callable[[str], None]) -> None:
+        self._token = token
+
+    def on_llm_new_token(self, token: str | list[str | dict[str, Any]], **more: Any) -> None:
+        """Pass a token on."""
+        if isinstance(token, str) and token:
+            self._token(token)
