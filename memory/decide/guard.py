@@ -63,14 +63,19 @@ def _once_each(decisions: Sequence[Decision], shown: Mapping[str, Memory]) -> li
     """Let a turn change each memory once: nothing is deleted that the turn replaces, and a detail is not lost to the next."""
     replaced = {decision.target for decision in decisions if decision.op == "UPDATE"}
     changed: set[str | None] = set()
+    deleted: set[str | None] = set()
     kept = []
     for decision in decisions:
         if decision.op == "DELETE" and decision.target in replaced | changed:
             decision = _instead(decision, "NOOP", "its target is replaced or deleted in the same turn already")
         elif decision.op == "UPDATE" and decision.target in changed and not _same_single_slot(decision, shown):
             decision = _instead(decision, "ADD", "its target is changed in the same turn already")
+        elif decision.op == "NOOP" and decision.target is not None and decision.target in deleted:
+            decision = _instead(decision, "NOOP", "its target is deleted in the same turn already")
         if decision.op in ("UPDATE", "DELETE"):
             changed.add(decision.target)
+        if decision.op == "DELETE":
+            deleted.add(decision.target)
         kept.append(decision)
     return kept
 
