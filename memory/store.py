@@ -109,18 +109,26 @@ class MemoryStore:
         return store
 
     def _settle(self, collections: int, repair: bool) -> None:
+        self.made_with = None if repair else self._embedder()
         with self.ledger.write() as connection:
             kept = ledger.get_meta(connection, "collections")
             if kept is None:
                 ledger.set_meta(connection, "collections", str(collections))
-            if not repair:
-                fingerprint.check(connection, self.embeddings, self.home)
-                self.made_with = ledger.get_meta(connection, "embedder")
+            if self.made_with and ledger.get_meta(connection, "embedder") is None:
+                ledger.set_meta(connection, "embedder", self.made_with)
         self.index.collections = int(kept or collections)
         if not repair:
             rebuild.resume(self)
             self._check_files()
             self.index_pending()
+
+    def _embedder(self) -> str:
+        """Return the fingerprint of the embedder that the store is made with, once it is clear that it is this one."""
+        with self.ledger.read() as connection:  # which holds nobody up while the embedder is asked
+            kept = ledger.get_meta(connection, "embedder")
+            if kept is not None:
+                fingerprint.check(connection, self.embeddings, self.home)
+        return kept or fingerprint.take(self.embeddings)
 
     def _check_files(self) -> None:
         if self._flaw() is None:
@@ -201,7 +209,8 @@ class MemoryStore:
         check_owner(owner)
         if not query.strip() or k == 0:
             return []
-        asked = finding.Query.of(finding.ending(query), self.embed_query(query))
+        question = finding.ending(query)
+        asked = finding.Query.of(question, self.embed_query(question))
         moment = times.utc(now) if now else times.now()
         past = times.utc(as_of) if as_of else None
         with self._owned(owner) as (connection, number):
@@ -393,6 +402,7 @@ class MemoryStore:
             if decisions and revision is not None and ledger.revision(connection, number) != revision:
                 raise StaleDecision(turn.owner)
             at = times.now()
+            ledger.queue_turn(connection, number, turn, at)  # known from before, as a rule; if not, it counts from now on
             done = applying.apply(connection, number, turn, decisions, self.vector, at, shown)
             ledger.count_use(connection, number, list(recalled), turn.said_at, "recalled")
             ledger.count_use(connection, number, list(cited), turn.said_at, "cited")
@@ -410,10 +420,12 @@ class MemoryStore:
 
     def add(self, owner: str, text: str, **fields: Any) -> Applied:
         """Add a memory by hand; `fields` are those of `Memory` (kind, subject, attribute, value, importance, tags, metadata…)."""
+        text = text.strip()
         return self._edit(owner, [text], lambda c, n: edits.add(c, n, owner, text, fields, self.vector))
 
     def edit(self, owner: str, memory_id: str, text: str) -> Applied:
         """Give a memory a new text, as a new version."""
+        text = text.strip()
         return self._edit(owner, [text], lambda c, n: edits.edit(c, n, memory_id, text, self.vector))
 
     def delete(self, owner: str, memory_id: str, reason: str = "deleted by hand") -> Applied:
@@ -449,7 +461,7 @@ class MemoryStore:
         )
 
     def _edit(self, owner: str, texts: Sequence[str], work: Callable[[Connection, int], Applied]) -> Applied:
-        self.embed(texts)
+        self.embed([text for text in texts if text])
         return self._commit(lambda connection: work(connection, ledger.enlist_owner(connection, check_owner(owner))))
 
     # Vectors
