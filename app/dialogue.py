@@ -17,6 +17,7 @@ from sharpwave.graphs import Context, thread_config, write_pending
 from sharpwave.graphs.respond import rendered
 from sharpwave.graphs.state import milliseconds, turn_of
 from sharpwave.memory import times
+from sharpwave.memory.errors import ModelError
 from sharpwave.memory.records import Recall, new_id
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate
@@ -62,7 +63,7 @@ class Dialogue:
         """Answer a message, write it to memory, and return what came of it, as plain data (see `_result`).
 
         The message is queued before anything else, so whatever cuts this call off (an error, Ctrl-C, a kill) loses
-        nothing: `resume` writes it.
+        nothing: it is written with the next message, or by `resume`.
 
         Args:
             text: what the user says.
@@ -74,10 +75,16 @@ class Dialogue:
         self._settle()
         context = self._context(now or times.now())
         message = HumanMessage(text, id=new_id())
+        turn = turn_of([message], context, self.thread)
         if self.remember:
-            self.store.queue([turn_of([message], context, self.thread)])
+            self.store.queue([turn])
             self.kept = True
-        state = self._agent.invoke({"messages": [message]}, self._config(token), context=context, durability="exit")
+        try:
+            state = self._agent.invoke({"messages": [message]}, self._config(token), context=context, durability="exit")
+        except (ModelError, KeyboardInterrupt) as error:
+            if self.remember:  # noted as a failure, the turn is taken up before the next one, in order
+                self.store.fail(turn, str(error) or "interrupted")
+            raise
         if isinstance(self.saver, SqliteSaver):
             prune(self.saver, self.settings.keep_checkpoints, self._thread_id)
         return self._result(state, context, milliseconds(started))
@@ -89,7 +96,7 @@ class Dialogue:
             return 0, 0
         write_pending(self.store, write_graph(self.settings, self.store).compile(), self.user)
         left = len(self.store.pending(self.user))
-        return len(waiting) - left, left
+        return max(0, len(waiting) - left), left
 
     def messages(self) -> list[AnyMessage]:
         """Return what was said in this conversation, as far as its latest state holds it."""

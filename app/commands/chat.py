@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sharpwave.dialogue import Dialogue
 
-KEPT = "What you said is kept, and is written to memory at the next start."
+KEPT = "What you said is kept, and is written to memory with the next message or at the next start."
 HELP = """\
 /memories   what is remembered about you
 /undo       take back the last change to memory
@@ -111,12 +111,15 @@ class _Desk:
         except ModelError as error:
             raise ModelError(f"{error} {self._kept}") from error
         except KeyboardInterrupt:
-            err.print(f"Interrupted. {self._kept}", style="yellow", markup=False)
+            self._interrupted()
             raise typer.Exit(130) from None
 
     @property
     def _kept(self) -> str:
         return KEPT if self.dialogue.kept else "What you said is not kept."
+
+    def _interrupted(self) -> None:
+        err.print(f"Interrupted. {self._kept}", style="yellow", markup=False)
 
     def _answer(self, text: str) -> bool:
         try:
@@ -131,8 +134,7 @@ class _Desk:
             _complain(str(error))
             return False
         except KeyboardInterrupt:
-            err.print("Interrupted.", style="yellow")
-            self.resume()
+            self._interrupted()
             return False
 
     def turn(self, text: str) -> bool:
