@@ -6,7 +6,8 @@ its neighbours in the thread.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, RowMapping, bindparam, func, select
@@ -139,11 +140,11 @@ def find(connection: Connection, number: int, owner: str, thread: str | None = N
 def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
     """Return the row numbers behind vector ids; unknown ones are left out."""
     statement = "SELECT row FROM utterances WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, json.dumps(list(ids))))]
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, json.dumps(list(ids)))).fetchall()]
 
 
 _LOAD = """
-SELECT row, owner, thread, position, speaker, said_at, vector FROM utterances WHERE row IN (
+SELECT row, thread, position, speaker, said_at, vector FROM utterances WHERE row IN (
     SELECT u.row FROM utterances c JOIN utterances u
     ON u.owner = c.owner AND u.thread = c.thread AND u.position BETWEEN c.position - 1 AND c.position + 1
     WHERE c.owner = ? AND c.row IN (SELECT value FROM json_each(?))
@@ -151,16 +152,40 @@ SELECT row, owner, thread, position, speaker, said_at, vector FROM utterances WH
 """
 
 
-def load(connection: Connection, owner: int, rows: Sequence[int]) -> Sequence[RowMapping]:
-    """Return what ranking needs of the rows with these numbers and their neighbours, by thread and position."""
-    return connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).mappings().all()
+class Lines(NamedTuple):
+    """What ranking needs of some utterances, by thread and position."""
+
+    rows: np.ndarray
+    """Row numbers (int64)."""
+    follows: np.ndarray
+    """Whether each but the first comes right after the one before it in the same thread (bool)."""
+    speakers: Sequence[str]
+    said_at: np.ndarray
+    """Seconds since 1970."""
+    vectors: Sequence[bytes]
+    """float16."""
+
+
+def load(connection: Connection, owner: int, rows: Sequence[int]) -> Lines | None:
+    """Return the lines with these row numbers and their neighbours; None when there are none."""
+    found = connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).fetchall()
+    if not found:
+        return None
+    numbers, threads, positions, speakers, said_at, vectors = zip(*found, strict=True)
+    same = np.array([a == b for a, b in pairwise(threads)], bool)
+    return Lines(np.array(numbers), same & (np.diff(positions) == 1), speakers, np.array(said_at), vectors)
+
+
+_READ = """
+SELECT row, id, owner, thread, message_id, position, role, speaker, text, said_at, recorded_at, metadata
+FROM utterances WHERE row IN (SELECT value FROM json_each(?))
+"""
 
 
 def read(connection: Connection, number: int, owner: str, rows: Sequence[int]) -> dict[int, Utterance]:
     """Return the utterances in these rows, by row number."""
-    statement = "SELECT * FROM utterances WHERE row IN (SELECT value FROM json_each(?))"
-    found = connection.exec_driver_sql(statement, (json.dumps(list(rows)),)).mappings()
-    return {row["row"]: read_row(row, owner, number) for row in found}
+    found = connection.exec_driver_sql(_READ, (json.dumps(list(rows)),)).mappings()
+    return {row["row"]: read_row(row, owner, number) for row in found.fetchall()}
 
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:

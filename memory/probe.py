@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Table, select
 
 from sharpwave.memory import ledger, semantic
 from sharpwave.memory.errors import StoreError
-from sharpwave.memory.index import StoreName, VectorIndex
+from sharpwave.memory.index import StoreName, VectorIndex, condition
 from sharpwave.memory.ledger import Ledger
 from sharpwave.memory.schema import memories, owners, utterances
 
@@ -144,7 +144,7 @@ class _Look:
             if collection is None:
                 self.lost += [item.vector_id for item in wanted]
                 continue
-            where: dict[str, Any] = {"$and": [{"owner": owner}, {"live": True}]} if live else {"owner": owner}
+            where = condition(owner, live=live)
             for start in range(0, len(wanted), BATCH):
                 self._batch(collection, where, wanted[start : start + BATCH])
 

@@ -62,48 +62,82 @@ def scaled(scores: np.ndarray, low: float | None = None) -> np.ndarray:
     return (scores - bottom) / max(float(scores.max() - bottom), 1e-9)
 
 
-def keyword_view(
-    connection: Connection, owner: int, view: str, terms: Sequence[str]
-) -> tuple[dict[int, float], dict[str, np.ndarray]]:
-    """Return the BM25 scores of one owner's records in one view by row number, and the postings behind them."""
+@dataclass(frozen=True)
+class View:
+    """What one keyword view of an owner's records holds about a question."""
+
+    rows: np.ndarray
+    """Row numbers of the records that hold a term of it, ascending (int64)."""
+    scores: np.ndarray
+    """Their BM25 scores."""
+    found: dict[str, np.ndarray]
+    """Row numbers by term."""
+    weights: dict[str, float]
+    """The weight of every term, also of those that nothing holds."""
+
+    def best(self, k: int = CANDIDATES) -> list[int]:
+        """Return the row numbers of the `k` highest scores."""
+        rows: list[int] = self.rows[np.argsort(-self.scores, kind="stable")[:k]].tolist()
+        return rows
+
+    def at(self, rows: np.ndarray) -> np.ndarray:
+        """Return the scores of these rows, 0 where the view does not hold one."""
+        return self._of(rows, self.scores)
+
+    def covered(self, rows: np.ndarray) -> np.ndarray:
+        """Return, for each row, the share of the question's terms that it holds, by weight: 0..1."""
+        held = np.zeros(len(self.rows))
+        for term, holding in self.found.items():
+            held[keywords.places(self.rows, holding)] += self.weights[term]
+        return self._of(rows, held / max(sum(self.weights.values()), 1e-9))
+
+    def _of(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+        if not len(self.rows):
+            return np.zeros(len(rows))
+        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return np.where(self.rows[at] == rows, values[at], 0.0)
+
+
+def keyword_view(connection: Connection, owner: int, view: str, terms: Sequence[str]) -> View:
+    """Return what one keyword view of one owner's records holds about `terms`."""
     found = keywords.postings(connection, view, owner, terms)
-    if not found:
-        return {}, found
     total, mean_length = ledger.statistics(connection, owner, view)
+    weights = {term: keywords.idf(total, len(found.get(term, ()))) for term in terms}
+    if not found:
+        return View(np.zeros(0, np.int64), np.zeros(0), found, weights)
     rows = np.unique(np.concatenate(list(found.values())))
     if len(rows) > SCANNED:
         rough = keywords.bm25(found, rows, np.full(len(rows), mean_length), total, mean_length)
         rows = np.sort(rows[np.argpartition(-rough, SCANNED)[:SCANNED]])
     scores = keywords.bm25(found, rows, _lengths(connection, view, rows), total, mean_length)
-    return dict(zip(rows.tolist(), scores.tolist(), strict=True)), found
+    return View(rows, scores, found, weights)
 
 
 _LENGTHS = {
-    semantic.VIEW: "SELECT term_count FROM memories WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
-    episodic.VIEW: "SELECT term_count FROM utterances WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
-    episodic.WINDOW: "SELECT window_term_count FROM utterances WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row",
+    view: f"SELECT group_concat(length) FROM (SELECT {column} AS length FROM {table} "
+    "WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row)"
+    for view, table, column in (
+        (semantic.VIEW, "memories", "term_count"),
+        (episodic.VIEW, "utterances", "term_count"),
+        (episodic.WINDOW, "utterances", "window_term_count"),
+    )
 }
 
 
 def _lengths(connection: Connection, view: str, rows: np.ndarray) -> np.ndarray:
-    found = connection.exec_driver_sql(_LENGTHS[view], (json.dumps(rows.tolist()),)).fetchall()
-    return np.fromiter((row[0] for row in found), np.int64, len(rows))
-
-
-def best(scores: dict[int, float], k: int = CANDIDATES) -> list[int]:
-    """Return the row numbers of the `k` highest scores."""
-    return sorted(scores, key=scores.__getitem__, reverse=True)[:k]
+    found = connection.exec_driver_sql(_LENGTHS[view], (json.dumps(rows.tolist()),)).scalar_one()
+    return np.fromstring(found, np.int64, sep=",")
 
 
 def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
     """Return the owner's rows that the vector index does not hold yet."""
     statement = f"SELECT row FROM {table.name} WHERE indexed = 0 AND owner = ?"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner,))]
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner,)).fetchall()]
 
 
-def stack(rows: Sequence[RowMapping]) -> np.ndarray:
-    """Return the vectors of rows, float32, shape (n, dimensions)."""
-    return np.stack([np.frombuffer(row["vector"], np.float16) for row in rows]).astype(np.float32)
+def stack(vectors: Sequence[bytes]) -> np.ndarray:
+    """Return vectors as they are kept in the ledger as one array, float32, shape (n, dimensions)."""
+    return np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
 
 
 def relevance(cosine: np.ndarray, covered: np.ndarray) -> np.ndarray:
@@ -123,23 +157,23 @@ def search_memories(
     floor: float = FLOOR,
 ) -> Iterator[tuple[Recall, np.ndarray]]:
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
-    scores, found = keyword_view(connection, owner, semantic.VIEW, query.terms)
+    view = keyword_view(connection, owner, semantic.VIEW, query.terms)
     close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
-    rows = {*best(scores), *close, *pending_rows(connection, memories, owner)}
+    candidates = {*view.best(), *close, *pending_rows(connection, memories, owner)}
     at = ledger.timestamp(as_of)
-    loaded = semantic.load(connection, owner, sorted(rows), as_of=at, history=include_history)
+    loaded = semantic.load(connection, owner, sorted(candidates), as_of=at, history=include_history)
     if not loaded:
         return
-    records = [semantic.read_row(row, owner) for row in loaded]
-    vectors = stack(loaded)
+    rows = np.array([row["row"] for row in loaded])
+    vectors = stack([row["vector"] for row in loaded])
     cosine = vectors @ query.vector
-    keyword = scaled(np.array([scores.get(row["row"], 0.0) for row in loaded]), low=0.0)
+    keyword = scaled(view.at(rows), low=0.0)
     dense = scaled(cosine)
-    named = _named([record.subject for record in records], query)
-    tie = np.array([_tie_break(r.importance, r.strength, (now - r.valid_from).total_seconds()) for r in records])
+    named = _named([row["subject"] for row in loaded], query)
+    present = now.timestamp()
+    tie = np.array([_tie_break(row["importance"], row["strength"], present - row["valid_from"]) for row in loaded])
     total = (keyword + dense) / 2 + named + tie
-    weights = _weights(connection, owner, semantic.VIEW, query.terms, found)
-    covered = _covered(np.array([row["row"] for row in loaded]), found, weights)
+    covered = view.covered(rows)
     relevant = relevance(cosine, covered) >= floor
     for i in np.argsort(-total, kind="stable"):
         if not relevant[i]:
@@ -153,34 +187,32 @@ def search_memories(
             coverage=float(covered[i]),
             total=float(total[i]),
         )
-        yield _hit(records[i], parts), vectors[i]
+        yield _hit(semantic.read_row(loaded[i], owner), parts), vectors[i]
 
 
 def search_utterances(
     connection: Connection, owner: int, name: str, query: Query, nearest: Nearest, *, as_of: datetime | None = None, floor: float = FLOOR
 ) -> Iterator[Recall]:
     """Yield the owner's utterances that have to do with `query`, best first."""
-    plain, found = keyword_view(connection, owner, episodic.VIEW, query.terms)
-    wide, _ = keyword_view(connection, owner, episodic.WINDOW, query.terms)
+    plain = keyword_view(connection, owner, episodic.VIEW, query.terms)
+    wide = keyword_view(connection, owner, episodic.WINDOW, query.terms)
     close = episodic.rows_by_vector_id(connection, owner, nearest("episodic", query.vector, CANDIDATES))
-    rows = {*best(plain), *best(wide), *close, *pending_rows(connection, utterances, owner)}
-    loaded = episodic.load(connection, owner, sorted(rows))
-    if not loaded:
+    candidates = {*plain.best(), *wide.best(), *close, *pending_rows(connection, utterances, owner)}
+    lines = episodic.load(connection, owner, sorted(candidates))
+    if lines is None:
         return
-    cosine = stack(loaded) @ query.vector
-    smooth = _smoothed(cosine, loaded)
-    numbers = [row["row"] for row in loaded]
-    views = [scaled(np.array([view.get(n, 0.0) for n in numbers]), low=0.0) for view in (plain, wide)]
-    keyword = (views[0] + views[1]) / 2
+    cosine = stack(lines.vectors) @ query.vector
+    smooth = _smoothed(cosine, lines.follows)
+    keyword = (scaled(plain.at(lines.rows), low=0.0) + scaled(wide.at(lines.rows), low=0.0)) / 2
     dense = (scaled(cosine) + scaled(smooth)) / 2
-    named = _named([row["speaker"] for row in loaded], query)
+    named = _named(lines.speakers, query)
     total = (keyword + dense) / 2 + named
-    weights = _weights(connection, owner, episodic.VIEW, query.terms, found)
-    covered = _covered(np.array(numbers), found, weights)
+    covered = plain.covered(lines.rows)
     relevant = relevance(np.maximum(cosine, smooth / (1 + 2 * SMOOTHING)), covered) >= floor
     if as_of is not None:
-        relevant &= np.array([row["said_at"] for row in loaded]) <= as_of.timestamp()
-    order = [i for i in np.argsort(-total, kind="stable") if relevant[i]]
+        relevant &= lines.said_at <= as_of.timestamp()
+    numbers = lines.rows.tolist()
+    order = [i for i in np.argsort(-total, kind="stable").tolist() if relevant[i]]
     for at in range(0, len(order), READ_AT_ONCE):
         some = order[at : at + READ_AT_ONCE]
         records = episodic.read(connection, owner, name, [numbers[i] for i in some])
@@ -209,10 +241,8 @@ def _hit(memory: Memory, parts: Score) -> Recall:
     return Recall(id=memory.id, store="semantic", text=memory.text, said_at=at, score=parts.total, parts=parts, memory=memory)
 
 
-def _smoothed(cosine: np.ndarray, rows: Sequence[RowMapping]) -> np.ndarray:
-    """Return cosines with a share of the neighbours'; `rows` are ordered by thread and position."""
-    place = [(row["thread"], row["position"]) for row in rows]
-    follows = np.array([a[0] == b[0] and a[1] + 1 == b[1] for a, b in zip(place, place[1:], strict=False)], bool)
+def _smoothed(cosine: np.ndarray, follows: np.ndarray) -> np.ndarray:
+    """Return cosines with a share of the neighbours'; `follows` says which line comes right after the one before it."""
     smooth = cosine.copy()
     smooth[1:] += SMOOTHING * cosine[:-1] * follows
     smooth[:-1] += SMOOTHING * cosine[1:] * follows
@@ -237,22 +267,6 @@ def _named(subjects: Sequence[str], query: Query) -> np.ndarray:
 def _tie_break(importance: float, strength: float, age_seconds: float) -> float:
     recency = 0.5 ** (max(age_seconds, 0.0) / (180 * 86400))
     return float(TIE_BREAK * (0.4 * recency + 0.3 * importance + 0.3 * strength))
-
-
-def _weights(
-    connection: Connection, owner: int, view: str, terms: Sequence[str], found: dict[str, np.ndarray]
-) -> dict[str, float]:
-    total, _ = ledger.statistics(connection, owner, view)
-    return {term: keywords.idf(total, len(found.get(term, ()))) for term in terms}
-
-
-def _covered(rows: np.ndarray, found: dict[str, np.ndarray], weights: dict[str, float]) -> np.ndarray:
-    """Return, for each row, the share of the query's terms that it holds, by weight: 0..1."""
-    whole = sum(weights.values())
-    held = np.zeros(len(rows))
-    for term, holding in found.items():
-        held += weights[term] * np.isin(rows, holding)
-    return held / whole if whole else held
 
 
 def ending(text: str, characters: int = 2000) -> str:
@@ -339,24 +353,24 @@ def nearby(
     exact = _all_vectors(connection, owner)
     answers = []
     for query, needed in zip(queries, must or [set()] * len(queries), strict=True):
-        scores, _ = keyword_view(connection, owner, semantic.VIEW, query.terms)
+        view = keyword_view(connection, owner, semantic.VIEW, query.terms)
         if exact is not None:
             close = exact[0][np.argsort(-(exact[1] @ query.vector))[: 2 * k]].tolist() if len(exact[0]) else []
         else:
             close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, 2 * k))
             close += pending_rows(connection, memories, owner)
-        loaded = semantic.load(connection, owner, sorted({*best(scores, 2 * k), *close, *needed}))
-        answers.append(_rank_neighbours(loaded, owner, scores, query, needed, k))
+        loaded = semantic.load(connection, owner, sorted({*view.best(2 * k), *close, *needed}))
+        answers.append(_rank_neighbours(loaded, owner, view, query, needed, k))
     return answers
 
 
 def _rank_neighbours(
-    loaded: Sequence[RowMapping], owner: int, scores: dict[int, float], query: Query, must: set[int], k: int
+    loaded: Sequence[RowMapping], owner: int, view: View, query: Query, must: set[int], k: int
 ) -> list[Recall]:
     if not loaded:
         return []
-    cosine = stack(loaded) @ query.vector
-    keyword = scaled(np.array([scores.get(row["row"], 0.0) for row in loaded]), low=0.0)
+    cosine = stack([row["vector"] for row in loaded]) @ query.vector
+    keyword = scaled(view.at(np.array([row["row"] for row in loaded])), low=0.0)
     total = (keyword + scaled(cosine)) / 2
     order = np.argsort(-total, kind="stable")
     chosen = [i for i in order if loaded[i]["row"] in must]

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, Select, select
+from sqlalchemy import Connection, RowMapping, Select, func, select
 
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
@@ -89,9 +89,12 @@ def _select(owner: int) -> Select[Any]:
         select(
             memories.c.row,
             memories.c.owner,
+            memories.c.subject,
+            memories.c.valid_from,
             memories.c.record,
             memories.c.vector,
-            memories.c.term_count,
+            func.json_extract(memories.c.record, "$.importance").label("importance"),
+            func.json_extract(memories.c.record, "$.strength").label("strength"),
             uses.c.recalled,
             uses.c.last_recalled_at,
             uses.c.cited,
@@ -168,13 +171,13 @@ def live_rows(connection: Connection, owner: int, memory_id: str) -> list[int]:
 def slot_rows(connection: Connection, owner: int, subject: str, attribute: str) -> list[int]:
     """Return the row numbers of live memories that hold this slot."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND subject = ? AND attribute = ? AND {LIVE}"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, subject, attribute))]
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, subject, attribute)).fetchall()]
 
 
 def same_text_rows(connection: Connection, owner: int, text: str) -> list[int]:
     """Return the row numbers of live memories whose words are those of `text`, letter by letter."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND folded = ? AND {LIVE}"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, folded(text)))]
+    return [row[0] for row in connection.exec_driver_sql(statement, (owner, folded(text))).fetchall()]
 
 
 def vector_id(owner: int, memory_id: str, version: int) -> str:
@@ -197,7 +200,8 @@ def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) ->
 
 
 _LOAD = f"""
-SELECT m.row, m.owner, m.record, m.vector, m.term_count, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+SELECT m.row, m.owner, m.subject, m.valid_from, m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at,
+    json_extract(m.record, '$.importance') AS importance, json_extract(m.record, '$.strength') AS strength
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id
 WHERE m.owner = ? AND m.row IN (SELECT value FROM json_each(?)) AND {LIVE} ORDER BY m.row
 """
@@ -208,7 +212,7 @@ def load(
 ) -> list[RowMapping]:
     """Return the rows with these numbers, ascending: live ones, or those valid at `as_of`, or with `history` all versions."""
     if as_of is None and not history:
-        return list(connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).mappings())
+        return list(connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).mappings().fetchall())
     statement = _select(owner).where(memories.c.row.in_(rows)).order_by(memories.c.row)
     if as_of is not None:
         statement = statement.where(*valid_at(as_of))
