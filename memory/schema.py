@@ -165,6 +165,15 @@ def _first(connection: Connection) -> None:
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
 
 
+PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "secure_delete = ON",
+    "foreign_keys = ON",
+    "recursive_triggers = ON",  # so that REPLACE cannot get around the triggers on what it deletes
+)
+
+
 def connect(path: Path) -> Engine:
     """Return an engine on the SQLite file at `path`: WAL, 30 s busy timeout, and BEGIN IMMEDIATE where a block writes.
 
@@ -180,7 +189,7 @@ def connect(path: Path) -> Engine:
     @event.listens_for(engine, "connect")
     def _configure(connection, _record) -> None:  # type: ignore[no-untyped-def]
         connection.isolation_level = None
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
+        for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
 
     @event.listens_for(engine, "begin")
