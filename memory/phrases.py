@@ -40,7 +40,7 @@ _SPACE = re.compile(r"\s+")
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot)\b|n't\b", re.IGNORECASE)
 _CORRECTION = re.compile(
     r"^\W*(?:no\s*[,.;:]|nope\b|correction\b|actually\b|sorry\b|wait\b|oops\b|my mistake\b|scratch that\b|i meant\b|i mean\b"
-    r"|to correct\b|let me correct\b|that'?s wrong\b|wrong\b|update\s*:|edit\s*:)|\bi meant\b|,\s*not\s+\S|\bnot\s+\S+\s+but\b"
+    r"|to correct\b|change of plans?\b|let me correct\b|that'?s wrong\b|wrong\b|update\s*:|edit\s*:)|\bi meant\b|,\s*not\s+\S|\bnot\s+\S+\s+but\b"
     r"|\binstead of\b|\brather than\b|\bi misspoke\b|\bgot (?:that|it) wrong\b",
     re.IGNORECASE,
 )

@@ -129,7 +129,7 @@ def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
     """Same subject and slot; where either has no slot, content words in common."""
     candidate = decision.candidate
     if not _same_subject(candidate, target):
-        return False
+        return candidate.polarity == "retract" and target.subject.casefold() in (candidate.value or "").casefold().split()
     shared = (stems(candidate.text) | stems(candidate.value or "")) & (stems(target.text) | stems(target.value or ""))
     shared -= stems(candidate.subject)
     if candidate.attribute is None or target.attribute is None:

@@ -175,7 +175,8 @@ class RulesPolicy:
         if candidate.attribute is None and candidate.value is None and not _object(candidate):
             return [self._say("NOOP", candidate, None, "takes something back without naming it", 0.6)]
         for memory in (k.memory for k in known):
-            if _is_past(memory) or not _same_subject(candidate, memory) or not _takes_back(candidate, memory):
+            theirs = _same_subject(candidate, memory) or memory.subject.casefold() in (candidate.value or "").casefold().split()
+            if _is_past(memory) or not theirs or not _takes_back(candidate, memory):
                 continue
             rest = _without_item(memory, candidate)
             if rest:
@@ -238,7 +239,17 @@ def _same_value(candidate: Candidate, memory: Memory) -> bool:
     if not candidate.value or not memory.value:
         return False
     new, old = _value_words(candidate.value), _value_words(memory.value)
-    return new == old or (slot(candidate.attribute or "").many and new <= old)
+    if new == old or (slot(candidate.attribute or "").many and new <= old):
+        return True
+    return candidate.attribute in _NAMED and new <= stems(memory.text) and not _other_count(new, old)
+
+
+_NAMED = frozenset({"pet", "child", "sibling", "parent", "friend", "colleague", "relative"})
+"""Slots whose value is a name or a kind: either may have been told first."""
+
+
+def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
+    return any(w.isdigit() for w in new ^ old)
 
 
 def _adds(candidate: Candidate, memory: Memory) -> bool:
@@ -255,12 +266,12 @@ def _paraphrases(candidate: Candidate, near: _Known) -> bool:
     same_details = details(candidate.text) == details(memory.text)
     if stance(candidate.text) != stance(memory.text) or not new or not old:
         return False
-    if near.cosine >= SAME_MEANING and same_details and _numbers_alike(new, old):
-        return not (slot(candidate.attribute or "").many and candidate.value and memory.value)
     if candidate.attribute and memory.attribute and candidate.value and memory.value:
         return False
+    if near.cosine >= SAME_MEANING and same_details and _numbers_alike(new, old) and candidate.text.isascii():
+        return True
     if new <= old and details(candidate.text) <= details(memory.text):
-        return len(new) >= 2 or new == old
+        return len(new) >= 2 or new == old or bool(re.search(r"\bstill\b", candidate.text))
     return old <= new and same_details and len(new - old) <= 1 and _numbers_alike(new, old)
 
 
@@ -333,7 +344,7 @@ def _feels(text: str) -> str | None:
 
 def _shares_object(candidate: Candidate, memory: Memory) -> bool:
     wanted = _object(candidate)
-    return bool(wanted) and wanted <= stems(memory.text) | stems(memory.value or "")
+    return bool(wanted) and wanted <= stems(memory.text) | stems(memory.value or "") | stems(memory.subject)
 
 
 def _takes_back(candidate: Candidate, memory: Memory) -> bool:
@@ -345,7 +356,7 @@ def _takes_back(candidate: Candidate, memory: Memory) -> bool:
     if stance(memory.text) >= {"not"} and memory.attribute is None:
         return False
     if _shares_object(candidate, memory):
-        return same or memory.attribute is None or attribute is None
+        return same or memory.attribute is None or attribute is None or memory.attribute == "name"
     return False
 
 
@@ -408,17 +419,20 @@ def _corrected_value(candidate: Candidate, memory: Memory) -> bool:
 def _other_details(candidate: Candidate, memory: Memory, corrected: bool) -> bool:
     """Whether both are one statement but for a number, a date or a name."""
     new, old = stems(candidate.text), stems(memory.text)
-    shared, mine, theirs = new & old, new - old, old - new
+    shared, mine, theirs = new & old, new - old - _CHANGE, old - new - _CHANGE
     if not shared or not mine or not theirs or (candidate.kind == "event" and not corrected) or stance(candidate.text) != stance(memory.text):
         return False
-    exact = stems(" ".join(details(candidate.text) | details(memory.text)))
+    exact = stems(" ".join(details(candidate.text) | details(memory.text))) | _ORDINALS | {w for w in new | old if w.isdigit()}
     if not (mine <= exact and theirs <= exact):
         return False
     if any(w[:1].isdigit() for w in mine) != any(w[:1].isdigit() for w in theirs):
         return False
-    return corrected or (len(mine) == len(theirs) == 1 and 2 * len(shared) >= len(new) and not _TOLD.search(candidate.text))
+    single = len(mine) == len(theirs) == 1 or all(w[:1].isdigit() for w in mine | theirs)
+    return corrected or (single and 2 * len(shared) >= len(new) and not _TOLD.search(candidate.text))
 
 
+_ORDINALS = stems("first second third fourth fifth sixth seventh eighth ninth tenth ground top")
+_CHANGE = stems("moved move changed change switched now currently these days got went up down gone correction instead again new")
 _TOLD = re.compile(r"\b(?:was|were|had|did|went|\w{3,}ed|ran|bought|saw|got|met)\b", re.IGNORECASE)
 """Verbs of what happened, which can happen again on another day."""
 
@@ -435,4 +449,10 @@ def _extends(candidate: Candidate, memory: Memory) -> bool:
     new, old = stems(candidate.text), stems(memory.text)
     if not old or not old < new or stance(candidate.text) - {"name"} != stance(memory.text) - {"name"} or _different_slots(candidate, memory):
         return False
-    return details(memory.text) <= details(candidate.text) and (len(old) >= 2 or candidate.attribute == memory.attribute is not None)
+    return details(memory.text) <= details(candidate.text) and _within(memory.text, candidate.text)
+
+
+def _within(old: str, new: str) -> bool:
+    """Whether the words of `old` occur in `new` in their order."""
+    rest = iter(re.findall(r"\w+", phrases.without_adverbs(phrases.expanded(new)).casefold()))
+    return all(word in rest for word in re.findall(r"\w+", phrases.without_adverbs(phrases.expanded(old)).casefold()))

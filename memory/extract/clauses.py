@@ -41,7 +41,7 @@ _VERB = (
     r"(?:is|are|was|were|has|have|had|isn't|aren't|doesn't|can|can't|will|lives?|works?|loves?|likes?|hates?|plays?|moved|just"
     r"|got|goes|needs?|wants?|turned|turns|started|speaks?|stud(?:y|ies|ied)|died|passed|broke|plays?|runs?|prefers?|owns?|teaches|'s)"
 )
-_NEW_SUBJECT = rf"(?:I\b|I'm\b|im\b|ive\b|we\b|we're\b|(?:my|our)\s+(?:[\w'-]+\s+){{1,3}}?{_VERB}\b|(?:my|our)\s+[\w-]+'s\s)"
+_NEW_SUBJECT = rf"(?:I\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my|our)\s+(?:[\w'-]+\s+){{1,3}}?{_VERB}\b|(?:my|our)\s+[\w-]+'s\s)"
 _ASKING = (
     r"(?:(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will|about|much"
     r"|many|long|often|kind|sort|type|else)\b)|(?:can|could|would|will|do|did|are)\s+you\b|should\s+I\b|(?:can|could)\s+I\b"
@@ -68,7 +68,7 @@ _LEAD = _verbose(
     r"""^\W*(?:
     (?:well|oh|ah|hey|hi|hello|yo|yeah|yep|yup|ok|okay|lol|haha+|hm+|um+|uh|ugh|btw|fyi|anyway|anyways|honestly|frankly|and|but|also|plus
       |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo|thankfully
-      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|guess\s+what|(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news|great\s+news|the\s+thing\s+is)
+      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|guess\s+what|(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news|great\s+news|the\s+thing\s+is)
     (?:\s+(?:there|again|all|everyone|folks|team))?\s*[,:;.!…]*\s+
     |(?-i:[A-Z][a-z]+),\s+(?=(?:I|we|my)\b)
     |(?:yes|no|nope|right|sure|great|cool|thanks|thank\s+you|news|update|correction|actually|edit|sorry|morning|good\s+(?:morning|evening))
@@ -142,17 +142,17 @@ MEDICAL_SOURCE = _verbose(
 )
 _HABITUAL = _verbose(r"\b(?:always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b")
 _CHATTER = _verbose(
-    r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ |had\ )?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this|stuck|lost|confused|to\ (?:go|run))
-      |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear|promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise|realize|realised|realized|assume|assumed|figured?|imagine|reckon|see|saw|heard|hear|read\ (?:that|about|somewhere|an?|the|your|it|this)
-      |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)|looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forget|remember|believe|know(?!\ (?:[A-Z]|how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin|an?\ inhaler))|expect|expected|copy|copied|paste|pasted|type|typed
+    r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ (?=heard|seen|read|noticed|been\ (?:thinking|wondering|trying|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten|hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this|stuck|lost|confused|to\ (?:go|run))
+      |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear|promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise|realize|realised|realized|assume|assumed|figured?|imagine|reckon|see|saw|seen|heard|hear|been\ (?:thinking|wondering|trying|told)|mistyped|misspoke|mixed\ up|was\ (?:confusing|mistaken|joking|kidding)|read\ (?:that|about|somewhere|an?|the|your|it|this)
+      |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)|looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]|how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin|an?\ inhaler))|expect|expected|copy|copied|paste|pasted|type|typed
       |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected|digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer|suggestion|first|second|sound))
       |hate\ (?:it|this|that|you|your|these|when|how|the\ (?:weather|rain|way|idea))|enjoy(?:ed)?\ (?:it|this|that|our|talking|chatting|your)|loved\ (?:it|this|that|your)|liked\ (?:it|this|that|your)|prefer\ (?:it|this|that|the\ (?:first|second|third|last|other|former|latter|shorter|longer))|use\ (?:it|this|that)|run\ (?:it|this|that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help|wait|stop\ (?:laughing|thinking)|come\ (?:up|back)|do\ (?:that|this|it|so|not)\W*$|did\ (?:that|this|it|so|not)\W*$|do\W*$|did\W*$|am\W*$|have\W*$|can\W*$|will\W*$)
       (?:\b|\ |(?<=\ ))
     |(?:I\ am|we\ are|I\ was)\ (?:(?:not|so|too|very|really|just|all|pretty|a\ bit|a\ little|kinda|still|quite|totally|completely|also|now|feeling|getting|doing|being|only|back)\ )*
       (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back|here|there|ready|sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ with)|late|early|aware|afraid\ (?:that|I|so|not)|afraid|lost|cold|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking|trying|talking|chatting|looking|hoping|thinking
       |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an|the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried|stressed|frustrated|overwhelmed|sick\ of|fed\ up|thrilled|proud|lucky|honou?red|blessed|inspired|motivated|hopeful|optimistic|pumped|stoked|relieved|touched|flattered|determined|eager|delighted|ecstatic|speechless|jealous|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus|train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)|with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse|next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner|breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
-    |(?:I\ have|I\ had|we\ had|I\ had\ such|I\ am\ having|I\ have\ had)\ (?:an?|such\ an?|quite\ an?|the|no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible|lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|headache|hangover|blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich|salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
-    |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away|out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower|bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break|walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe|find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)|did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right|there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back|come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think|take\ (?:this|that|a\ call)|head|get\ (?:back|going))|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now|keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
+    |(?:I\ have|I\ had|we\ had|I\ had\ such|I\ am\ having|I\ have\ had)\ (?:an?|such\ an?|quite\ an?|the|no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible|lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|mad)\ (?:day|night|week|morning|afternoon|evening|weekend|time|month|year|trip|flight|feeling|sleep|mood|laugh|meal|chat|start|one)|headache|hangover|blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich|salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
+    |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|(?:had|have)\ .*\ for\ (?:lunch|dinner|breakfast)|(?:get|got|see|keep\ getting)\ \"|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away|out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower|bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break|walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe|find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)|did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right|there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back|come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think|take\ (?:this|that|a\ call)|head|get\ (?:back|going))|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now|keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
     |(?:I|we)\ (?:(?:have|had|did|do|will|not|just)\ )*\w+\ (?:it|that|this|them|you|him|her|one)\W*$
     |we\ (?:will\ see|shall\ see|are\ (?:done|good|back|on)|can\ (?:continue|start|move|try|do)|agree|need\ to\ (?:talk|stop))
     |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error|message|prompt|screen|cursor|pleasure|turn|god|goodness|word|head|stomach|back|feet|eyes|throat|hair|coffee|lunch|dinner|breakfast|train|bus|flight\ (?:is|was)\ (?:delayed|late)|wifi|internet|connection|battery|fault|thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
@@ -163,13 +163,13 @@ _CHATTER = _verbose(
 _TALK = _verbose(
     r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need|remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)|have\ a\ look|look|wait|miss|cheer|root|text|call|send|show|tell|share|talk|chat|meet\ you|see\ you|catch)\b
       |(?:\w+\ ){1,2}(?:it|that|this|them|you|those)\b)
-    |^we\ (?:can|should|need|got|all\ (?:need|have|get)|must|could|may)\b
+    |^we\ (?:can|should|need|got\ (?:it|this|you)|all\ (?:need|have|get)|must|could|may)\b
     |^(?:they|he|she|their|his|her|your|everyone|everybody|nobody|each|every|those|these)\b.*\b(?:us|our)\b
     |^(?:remind(?:s|ed)|seems?|looks?|feels?|enjoy|stay|take\ care|keep|hit|believe|trust|check|count|bring|guess|must|can\ not\ wait|could\ not|so\ (?:glad|happy|excited|proud|sorry)|proud|love\ (?:it|that|this|your|you)|wishing|sending|hoping|looking|counting|nothing|something|anything)\b"""
 )
 _FILLER = _verbose(
     r"""\b(?:something|anything|nothing)\ (?:\w+\ )?(?:\w+\ )?happened\b|\bhaving\ (?:fun|a\ (?:blast|ball|laugh|good|great))\b|\blet\ me\ know\b|\bthanks?\ (?:you\ )?(?:for|to)\b|\bhere\ for\ you\b|\bproud\ of\ you\b
-    |\bI\ have\ (?:got\ )?(?:an?\ )?(?:\w+\ )?(?:story|news|surprise|confession|update)\b|\b(?:great|good|nice)\ to\ (?:see|hear|meet)\b|\bcan\ not\ wait\b|\bhelp\ me\ (?:with|out)\b"""
+    |\bI\ have\ (?:got\ )?(?:an?\ )?(?:\w+\ )?(?:story|news|surprise|confession|update)\b|\b(?:great|good|nice)\ to\ (?:see|hear|meet)\b|\bcan\ not\ wait\b|\bas\ (?:I\ type|we\ speak)\b|\bhelp\ me\ (?:with|out)\b"""
 )
 _TODAY_SMALL = _verbose(
     r"^(?:the|a|an|some|our|everything|nothing|today|it|traffic|lunch|dinner|breakfast|class|work|rain\w*|weather)\b.*\b(?:this\ (?:morning|afternoon|evening)|today|tonight|right\ now|again|late|was\ (?:great|good|fine|terrible|awful|nice|lovely|boring|long))\b"
@@ -186,7 +186,7 @@ def first_person(text: str) -> bool:
 
 _TELEGRAPHIC = re.compile(
     r"(?:just |recently |still |currently |now |also |originally |been )*(?:allergic|lactose|gluten|vegan|vegetarian|pescatarian|live|living|based|moved|relocated|work|working|born|from|married|single|divorced|engaged"
-    r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired|suffer|grew up)\b",
+    r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not into|am)\b",
     re.IGNORECASE,
 )
 
@@ -279,6 +279,11 @@ def states_command(text: str) -> bool:
     return bool(_COMMAND.match(expanded(text))) and not text.rstrip().endswith("?")
 
 
+_TAIL = _verbose(
+    r"(?<=\w)[,.]?\s+(?:as\s+(?:I\s+)?(?:said|mentioned|told\s+you)(?:\s+(?:before|earlier|already))?|in\s+case\s+you\s+forgot|remember|you\s+know|by\s+the\s+way|btw|lol|haha|tbh|from\s+now\s+on|fyi|like\s+I\s+said|I\s+mistyped)\W*$"
+)
+
+
 def opened(quote: str) -> str:
     """Return `quote` without its opening ("by the way, …", "actually, …", "since …"), verbatim."""
     plain = straight(quote)
@@ -287,7 +292,8 @@ def opened(quote: str) -> str:
         at = lead.end()
     if given := _GIVEN.match(plain[at:]):
         at += given.end()
-    return quote[at:].strip(" ,;:-–—()") if at else quote.strip(" ,;:()")
+    end = tail.start() if (tail := _TAIL.search(plain)) else len(quote)
+    return quote[at:end].strip(" ,;:-–—()")
 
 
 def split(sentence: str) -> list[str]:

@@ -3,13 +3,14 @@
 import re
 
 from sharpwave.memory.extract.slotting import USER, Reading
+from sharpwave.memory.extract.values import thing_key
 
 _ENGLISH = re.compile(r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|been|has|our|we|off|can't|don't)\b", re.IGNORECASE)
 _ASCII_WORDS = re.compile(r"[a-z']+", re.IGNORECASE)
 _FIRST_PERSON = re.compile(
-    r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*|encanta\w*|mudé|dedico|casé)|soy|tengo|vivo|estoy|trabajo|prefiero|odio|hablo|nací|juego|compré|estudio"
+    r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*|encanta\w*|mudé|dedico|casé)|soy|tengo|vivo|estoy|trabajo|prefiero|odio|hablo|nací|juego|compré|estudio|como|bebo|leo|corro|toco|uso|cocino|voy|hago|mudo|conduzco|toco|colecciono"
     r"|je|j['’]\w+|moi|mon|ma|mes|nous|notre|nos|eu|meus?|minhas?|nós|nosso|sou|tenho|moro|gosto|adoro|falo|nasci|mudei|detesto|io|mi[oae]i?|miei|noi|nostr[oaie]|sono|ho|abito|lavoro|parlo|mi\s+(?:chiamo|piac\w+)|amo|odeio|ik|mijn|wij|ons|onze|jag|min|mitt|mina|jeg|mitt|jestem|mam|mój|moja|moje|mieszkam)\b"
-    r"|\b(?:я|мой|моя|моё|мои|меня|мне|мы|наш\w*)\b|我|咱|私|僕|俺|わたし|ぼく|나는|저는|제가|내가|우리",
+    r"|\b(?:я|мой|моя|моё|мои|меня|мне|мы|наш\w*)\b|我|咱|私|僕|俺|わたし|ぼく|나는|저는|제가|내가|우리|住んで|飼って|働いて|勤めて|通って|好きです|嫌いです|苦手です|アレルギー|やめました",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"[?？؟]|^\s*[¿]|(?:か|吗|呢|么)[。．.!！]?\s*$|(?:ですか|ますか|나요|까요)")
@@ -42,6 +43,22 @@ _SLOTS = tuple(
         ("name", r"(?:我叫|我的名字是)(?P<v>[^，。,.！!]+)"),
     )
 )  # fmt: skip
+_OVER = re.compile(
+    r"\b(?:nicht|kein\w*)\b.*\bmehr\b|\bya\s+no\b|\b(?:ne|n['’]\w*)\b.*\bplus\b|\bnão\b.*\bmais\b|\bjá\s+não\b|\bnon\b.*\bpiù\b|不再|已经不|もう.*(?:ない|ません)|やめ(?:た|ました)|더\s*이상", re.IGNORECASE
+)
+_FUNCTION = frozenset(
+    "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine einen in im auf mit und zu"
+    " yo ya no tengo soy estoy mi mis un una el la los las de del en con y a que al me"
+    " je j ne n ai suis plus pas mon ma mes le les des du une à au aux et dans il elle est"
+    " eu não já mais tenho sou meu minha o os as um uma em do da no na io non più ho sono il lo gli mio mia di".split()
+)
+_MARKS = re.compile(r"我|不再|已经|了|。|私は|僕は|俺は|もう|は|を|が|に|ません|ない|です|ます")
+_OWN = (
+    re.compile(r"\bmein\w{0,2}\s+(?P<t>[\w -]+?)\s+(?:ist|heißt|sind)\s+(?:jetzt\s+|nun\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
+    re.compile(r"\bmi\s+(?P<t>[\w -]+?)\s+(?:es|se\s+llama|son)\s+(?:ahora\s+)?(?:el\s+|la\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
+    re.compile(r"\b(?:mon|ma|mes)\s+(?P<t>[\w -]+?)\s+(?:est|s['’]appelle|sont)\s+(?:maintenant\s+)?(?:le\s+|la\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
+    re.compile(r"\b(?:o\s+meu|a\s+minha|meu|minha|il\s+mio|la\s+mia)\s+(?P<t>[\w -]+?)\s+(?:é|è|se\s+chama|si\s+chiama)\s+(?:agora\s+|ora\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
+)
 _NOT = re.compile(r"\b(?:nicht|kein\w*|no|pas|non|não)\b|不|没|ない|ません", re.IGNORECASE)
 
 
@@ -73,9 +90,20 @@ def read(text: str, subject: str = USER) -> Reading | None:
     """Read a clause that is not English; None when it does not speak of its writer, or asks, or supposes."""
     if not speaks_of_self(text):
         return None
+    if _OVER.search(text):
+        return Reading(subject, value=_left_over(text) or None, retract=True)
     for attribute, pattern in _SLOTS:
         if found := pattern.search(text):
             value = found["v"].strip()
             denied = bool(_NOT.search(text))
             return Reading(subject, attribute, value, retract=denied) if value else Reading(subject)
+    for pattern in _OWN:
+        if own := pattern.search(text):
+            return Reading(subject, thing_key(own["t"]), own["v"].strip(" ."))
     return Reading(subject)
+
+
+def _left_over(text: str) -> str:
+    """Return what a retraction is about: its words without function words and marks of grammar."""
+    words = re.findall(r"[^\W\d_]+", _MARKS.sub(" ", text) if not text.isascii() and not re.search(r"[a-z]{3}", text) else text)
+    return " ".join(w for w in words if w.casefold() not in _FUNCTION)

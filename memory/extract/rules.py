@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
-from sharpwave.memory.phrases import corrects, expanded, negated, stems
+from sharpwave.memory.phrases import corrects, details, expanded, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
 
@@ -31,8 +31,11 @@ _PAST_EVENT = re.compile(
 _CHANGED = re.compile(
     r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped|relocated|upgraded|quit)(?: \w+){0,2}\W*", re.IGNORECASE
 )
-_POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|something|everything|things?|stuff|so|you|lots?)\b", re.IGNORECASE)
-_DEFINITE = re.compile(r"(?:the|our|both|all)\s", re.IGNORECASE)
+_POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|so|you)\b", re.IGNORECASE)
+_DEFINITE = re.compile(r"the\s+(?P<t>.+?)\s+(?:is|are|was|were|has|had|have|can|will|does|do|did|got|went|goes|isn't|wasn't|can't)\b", re.IGNORECASE)
+_DATED = re.compile(
+    r"\b(?:in|on|since|until|till|from|by)\s+(?:next\s+|last\s+)?(?:January|February|March|April|May|June|July|August|September|October|November|December|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b"
+)
 
 
 class RulesExtractor:
@@ -129,7 +132,7 @@ def _vague(reading: Reading, clause: Clause) -> bool:
     """Whether a clause without a slot says little beyond what it points at ("We love it")."""
     if reading.attribute or reading.value or reading.retract or clause.explicit:
         return False
-    return bool(_POINTS.search(clause.text)) and len(stems(clause.text)) <= 2
+    return bool(_POINTS.search(clause.text)) and len(stems(clause.text)) <= 2 and not details(clause.text)
 
 
 def _tied(reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[str]) -> Reading | None:
@@ -143,15 +146,21 @@ def _tied(reading: Reading | None, clause: Clause, speaker: str, names: frozense
         bare = read(f"I {text[0].lower()}{text[1:]}", speaker) or Reading()
         if bare.attribute not in _TELEGRAPHIC:
             bare = read(f"I am {text[0].lower()}{text[1:]}", speaker) or Reading()
-        if bare.attribute in _TELEGRAPHIC:
+        if bare.attribute in _TELEGRAPHIC or bare.retract:
             return bare
+    if being := re.match(r"(?:being|as) (?:an? )?(.+?),", text, re.IGNORECASE):
+        return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
+    if _points_back(text):
+        return None
     if first_person(text):
         return Reading(speaker) if not re.match(r"(?:me|us|mine|ours)\b", text, re.IGNORECASE) else None
     words = {w.casefold() for w in re.findall(r"[A-Z][\w-]+", text)}
     if words & names:
         return Reading(next((w for w in re.findall(r"[A-Z][\w-]+", text) if w.casefold() in names), speaker))
-    if _DEFINITE.match(text) and any(len(stems(text) & stems(k)) >= 2 for k in known):
-        return Reading(speaker)
+    if definite := _DEFINITE.match(text):
+        topic = stems(definite["t"])
+        if topic and any(topic <= stems(k) or len(stems(text) & stems(k)) >= 2 for k in known) or _DATED.search(text):
+            return Reading(speaker)
     return None
 
 

@@ -40,7 +40,7 @@ _WHO = rf"{_NOUN}(?:{KIN_WORD})s?|{_NOUN}{ANIMAL}"
 _NAMED = r"(?P<n>,? (?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?,?)"
 _PERSON = _re(rf"(?:my|our) (?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,)? (?P<p>(?!and I\b).+)")
 _NAME_OF = _re(rf"(?:my|our) (?P<k>{_NOUN}(?:{KIN_WORD})s?)(?:'s? name is| is (?:called|named)| are (?:called|named)| goes by) (?P<v>.+)")
-_MENTION = _re(rf"\b(?:my|our|an?|another) (?P<k>{_WHO})\b(?:{_NAMED}|,? (?:called|named) (?P<c>(?-i:[A-Z])[\w-]+)|'s name is (?P<d>(?-i:[A-Z])[\w-]+))?")
+_MENTION = _re(rf"\b(?:my|our|the|an?|another) (?P<k>{_WHO})\b(?:{_NAMED}|,? (?:called|named) (?P<c>(?-i:[A-Z])[\w-]+)|'s name is (?P<d>(?-i:[A-Z])[\w-]+))?")
 _FRONT = _re(
     r"(?:[^,]{1,60},\s+(?=(?:I|we|my|our)\b)|(?:in|on|at|since|after|before|last|these|this|every|from|for|by|during|until|back|now|nowadays|today"
     r"|yesterday|lately|professionally|usually|sometimes|most|once|originally|as|when|about|around|two|three|four|five|six|ten|\d+|a|the|some|over|right)"
@@ -49,7 +49,7 @@ _FRONT = _re(
 _ME = _re(
     r"(?:I|we|both of us|(?:me and )?(?:my|our) [\w-]+(?: (?-i:[A-Z])\w+)? and (?:I|me)|(?-i:[A-Z])\w+ and I|me and (?-i:[A-Z])\w+)\s+(?P<p>.+)"
 )
-_PRONOUN = _re(r"(?:(?:he|she|they|it)|(?P<name>(?:his|her|their|its) name))\s+(?P<p>.+)")
+_PRONOUN = _re(r"(?:(?:he|she|they|it)|(?:his|her|their|its) (?P<t>\w+)(?= is| are))\s+(?P<p>.+)")
 _NAME_FIRST = re.compile(r"(?P<n>[A-Z][\w-]+)\s+(?P<p>.+)")
 _REPLACED = _re(
     r"(?:,? and|,|;|,? then) (?:(?:I|we|have|has|then|instead|my) )*"
@@ -73,10 +73,10 @@ _NOT_ANY_MORE = _re(
     r"(?:(?P<be>am|is|are|was|were|have been|has been) |(?:do|does|did|have|has|can|will) )?(?:no longer|not) (?P<p>.+?)(?: (?:any more|any longer|after all)\b.*)"
 )
 _NO_LONGER = _re(r"(?:(?P<be>am|is|are|was|were) |(?:do|does|have|has|can|could) )?no longer (?P<p>.+)")
-_NOT = _re(r"(?:(?P<be>am|is|are) not |(?:do|does|have|has|can) not (?=(?:have|own|live|work|speak|play|drive|ride|use|take|go|do|study|date|collect|keep)\b))(?P<p>(?:the one )?.+)")
+_NOT = _re(r"(?:(?P<be>am|is|are) not |(?=(?:have|has|own)s? no )|(?:do|does|have|has|can) not (?=(?:have|own|live|work|speak|play|drive|ride|use|take|go|do|study|date|collect|keep)\b))(?P<p>(?:the one )?.+)")
 _GAVE_UP = _re(
     r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit|quitting|stopped|stop|ceased|dropped(?: out of)?|done with|through with|finished with|kicked"
-    r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned as|cut out|sworn off) (?P<p>(?!by\b|at\b|in\b|for\b|to\b|off\b|my phone).+)"
+    r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned as|cut out|sworn off|stepped down (?:from|as)|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b|in\b|for\b|to\b|off\b|my phone).+)"
 )
 _GAVE_AWAY = _re(
     r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
@@ -174,8 +174,9 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
             return Reading(attribute="pet", value=who, retract=True)
         return replace(_predicate(person["p"]) or Reading(), subject=who)
     if antecedent and (pronoun := _PRONOUN.match(said)):
-        if pronoun["name"]:
-            return Reading(antecedent, "name", clean(pronoun["p"].removeprefix("is "), "name") or None)
+        if thing := pronoun["t"]:
+            value = clean(re.sub(r"^(?:is|are) (?:called |named )?", "", pronoun["p"]), "name")
+            return Reading(antecedent, thing_key(thing), value) if is_name(value) else Reading(antecedent)
         return replace(_predicate(pronoun["p"]) or Reading(), subject=antecedent)
     if (named := _NAME_FIRST.match(said)) and named["n"].casefold() in names:
         if _DIED.match(named["p"]):
@@ -186,6 +187,7 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
 
 def _predicate(predicate: str) -> Reading | None:
     """Read what is said of a subject: something taken back, something past, or something that is."""
+    predicate = re.sub(r"^(?:(?:have|has) )?(?:switched|changed|gone over|moved on) to (?=\w+ing\b)", "am ", predicate)
     halves = _REPLACED.split(predicate, maxsplit=1)
     if len(halves) == 2 and (_gone(halves[0]) or _row(halves[0], PREDICATES)):
         after = _row(halves[1], PREDICATES)
@@ -225,7 +227,7 @@ def _denied(predicate: str) -> Reading | None:
     for pattern in (_NOT_ANY_MORE, _NO_LONGER, _NOT):
         if not (found := pattern.match(predicate)):
             continue
-        inner = re.sub(r"^the one (?:who is |with )?", "", found["p"])
+        inner = re.sub(r"^the one (?:who is |with )?|(?<=^have )no (?!allerg)|(?<=^has )no ", "", found["p"])
         if re.match(r"(?:allergic to|have|sensitive to|on) (?:any(?:thing)?\b|no\b)", inner):
             return _none(inner)
         reading = _row(f"{found['be']} {inner}" if found["be"] else inner, PREDICATES) or _row(inner, PREDICATES)
@@ -279,9 +281,19 @@ def _row(said: str, rows: tuple[Row, ...]) -> Reading | None:
             continue
         groups = found.groupdict()
         value = clean(groups.get("v") or groups.get("w") or "", attribute)
-        if value and check(value) and (name := _attribute(attribute, value, groups)):
+        if not value or not check(value):
+            continue
+        if attribute == "kin_name":
+            return _kin_name((groups["k"] or "").casefold(), value)
+        if name := _attribute(attribute, value, groups):
             return Reading(attribute=name, value=value)
     return None
+
+
+def _kin_name(kin: str, name: str) -> Reading:
+    """Return who has which name: partners fill the user's own slot, others have a name of their own."""
+    kind = KIN[kin]
+    return Reading(attribute=kind, value=name) if kind in ("spouse", "partner") else Reading(kin, "name", name)
 
 
 def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str | None:
@@ -292,7 +304,7 @@ def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str
         return KIN.get((groups.get("k") or "").casefold().rstrip("s"), "relative")
     if attribute == "favourite":
         return f"favourite_{thing_key(thing)}" if thing_key(thing) else None
-    if attribute == "own":
+    if attribute in ("own", "own_new"):
         key = thing_key(thing)
         if set(re.split("_", key)) & (ANIMALS | KIN.keys()):
             return None

@@ -88,7 +88,7 @@ def clean(raw: str, attribute: str) -> str:
     value = raw.strip()
     if not attribute.startswith(("birthday", "date:", "deadline:", "schedule", "phone", "email", "address", "plan")):
         value = _END.sub("", f" {value}")
-    if attribute in ("home", "origin", "home_city", "employer", "school", "name", "partner", "spouse"):
+    if attribute in ("home", "origin", "home_city", "employer", "school", "name", "partner", "spouse", "kin_name"):
         value = _PLACE_END.sub("", value)
     if attribute in ("job", "studies", "vehicle"):
         value = re.sub(r"\s+(?:at|for|with|from|in|and)\b.*$", "", value, flags=re.IGNORECASE)
