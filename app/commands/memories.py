@@ -1,0 +1,210 @@
+"""`sharpwave memories`: look at what is remembered, and change it by hand."""
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from sharpwave.arguments import PREFIX, AsOfOption, find_id, moment, one_of
+from sharpwave.commands import log, moving
+from sharpwave.commands.log import print_changes, print_events
+from sharpwave.console import JsonOption, UserOption, opened, out, print_json, settings_of, user_of
+from sharpwave.memory.errors import InputError
+from sharpwave.memory.records import Kind, Status
+from sharpwave.showing import change, plain, row, short_ids, slot, table, when
+
+if TYPE_CHECKING:
+    from sharpwave.memory.applying import Applied
+    from sharpwave.memory.store import MemoryStore
+
+IdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help=f"The memory's id, or its beginning ({PREFIX} characters or more).")
+]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help="One statement that stands on its own.")]
+
+group = typer.Typer(help="Look at memories and change them by hand.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `app`."""
+    app.add_typer(group, name="memories")
+    app.command("undo")(log.undo)
+    app.command("ledger")(log.ledger)
+
+
+@group.command("list")
+def list_(
+    context: typer.Context,
+    user: UserOption = None,
+    status: Annotated[
+        str | None,
+        typer.Option("--status", help=f"all, {', '.join(get_args(Status))}. Default: active.", show_default=False),
+    ] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help=", ".join(get_args(Kind)), show_default=False)] = None,
+    as_of: AsOfOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List memories in the order they were recorded."""
+    settings = settings_of(context)
+    owner, at = user_of(settings, user), moment(as_of, settings)
+    one_of("status", status, ("all", *get_args(Status)))
+    one_of("kind", kind, get_args(Kind))
+    if at and status:
+        raise InputError("--as-of lists what held then, whatever became of it; leave out --status.")
+    statuses = () if status == "all" else (status or "active",)
+    with opened(settings) as store:
+        found = store.memories(owner, statuses=statuses, kinds=(kind,) if kind else (), as_of=at)
+        short = short_ids([memory.id for memory in store.memories(owner, statuses=())])
+    if as_json:
+        print_json({"user": owner, "memories": [memory.model_dump(mode="json") for memory in found]})
+        return
+    if not found:
+        out.print("Nothing to list.")
+        return
+    shown = table("Id", "Memory", "Slot", "Conf.", "Since", "Status")
+    for memory in found:
+        state = f"{memory.status}, pinned" if memory.pinned else memory.status
+        since = when(memory.valid_from, settings.timezone)[:10]
+        row(shown, short[memory.id], memory.text, slot(memory), f"{memory.confidence:.2f}", since, state)
+    out.print(shown)
+
+
+@group.command()
+def show(context: typer.Context, memory: IdArgument, user: UserOption = None, as_json: JsonOption = False) -> None:
+    """Show everything that is known of one memory."""
+    settings = settings_of(context)
+    owner = user_of(settings, user)
+    with opened(settings) as store:
+        found = store.get(owner, find_id(store, owner, memory))
+    record = found.model_dump(mode="json")
+    if as_json:
+        print_json(record)
+        return
+    shown = table("", "")
+    for name, value in record.items():
+        if value not in (None, [], {}, ""):
+            row(shown, name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    out.print(shown)
+
+
+@group.command()
+def history(context: typer.Context, memory: IdArgument, user: UserOption = None, as_json: JsonOption = False) -> None:
+    """Show what happened to one memory, and why, in the order of time."""
+    settings = settings_of(context)
+    owner = user_of(settings, user)
+    with opened(settings) as store:
+        found = find_id(store, owner, memory)
+        events, versions = store.history(owner, found), store.versions(owner, found)
+    if as_json:
+        print_json(
+            {
+                "id": found,
+                "events": [change(event) for event in events],
+                "versions": [version.model_dump(mode="json") for version in versions],
+            }
+        )
+        return
+    print_events(events, settings)
+
+
+@group.command()
+def add(
+    context: typer.Context,
+    text: TextArgument,
+    user: UserOption = None,
+    kind: Annotated[str, typer.Option("--kind", help=", ".join(get_args(Kind)))] = "fact",
+    importance: Annotated[float | None, typer.Option("--importance", help="0 to 1.", show_default=False)] = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", help="Whom or what it is about.", show_default=False)
+    ] = None,
+    attribute: Annotated[
+        str | None, typer.Option("--attribute", help="Slot, such as home_city.", show_default=False)
+    ] = None,
+    value: Annotated[str | None, typer.Option("--value", help="What fills the slot.", show_default=False)] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="May be given several times.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add a memory."""
+    one_of("kind", kind, get_args(Kind))
+    given = {"importance": importance, "subject": subject, "attribute": attribute, "value": value}
+    fields = {name: entry for name, entry in given.items() if entry is not None}
+    _change(
+        context, user, as_json, lambda store, owner: store.add(owner, text, kind=kind, tags=tuple(tag or ()), **fields)
+    )
+
+
+@group.command()
+def edit(
+    context: typer.Context, memory: IdArgument, text: TextArgument, user: UserOption = None, as_json: JsonOption = False
+) -> None:
+    """Give a memory a new text. The old one stays as an earlier version."""
+    _change(context, user, as_json, lambda store, owner: store.edit(owner, find_id(store, owner, memory), text))
+
+
+@group.command()
+def delete(
+    context: typer.Context,
+    memory: IdArgument,
+    user: UserOption = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; it is kept in the history.")] = "deleted by hand",
+    as_json: JsonOption = False,
+) -> None:
+    """Retract a memory. Its history is kept."""
+    _change(
+        context,
+        user,
+        as_json,
+        lambda store, owner: store.delete(owner, find_id(store, owner, memory), reason),
+        "It is recalled no more; its text and history are kept by design: sharpwave memories restore {id} brings it back.",
+    )
+
+
+@group.command()
+def restore(
+    context: typer.Context,
+    memory: IdArgument,
+    user: UserOption = None,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", help="Which one. Default: the one before the present.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an earlier version of a memory the present one."""
+    _change(context, user, as_json, lambda store, owner: store.restore(owner, find_id(store, owner, memory), version))
+
+
+@group.command()
+def pin(
+    context: typer.Context,
+    memory: IdArgument,
+    user: UserOption = None,
+    off: Annotated[bool, typer.Option("--off", help="Let it go again.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Pin a memory: no decision changes it, and nothing forgets it."""
+    _change(context, user, as_json, lambda store, owner: store.pin(owner, find_id(store, owner, memory), not off))
+
+
+def _change(
+    context: typer.Context,
+    user: str | None,
+    as_json: bool,
+    work: "Callable[[MemoryStore, str], Applied]",
+    note: str = "",
+) -> None:
+    """Change one memory and say what was done."""
+    settings = settings_of(context)
+    owner = user_of(settings, user)
+    with opened(settings) as store:
+        done = work(store, owner)
+    print_changes([done], as_json, done.model_dump(mode="json"))
+    if note and not as_json:
+        out.print(plain(note.format(id=done.memory_id)), style="dim")
+
+
+group.command("export")(moving.export)
+group.command("import")(moving.import_)
