@@ -87,7 +87,8 @@ def add_write_nodes(
     """Add keep → extract → decide → apply to a graph."""
     store = needed(memory)
     extract = extract or (RulesExtractor() if model is None else LLMExtractor(model))
-    decide = decide or (RulesPolicy() if model is None else LLMPolicy(model))
+    asked = isinstance(extract, LLMExtractor)  # it proposes what to do in the same call; a turn costs one
+    decide = decide or (RulesPolicy() if model is None else LLMPolicy(None if asked else model))
     graph.add_node("keep", _keep(store))
     graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
     graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))

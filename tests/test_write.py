@@ -19,6 +19,7 @@ from talking import done, reply, say, texts, user, written
 from sharpwave.graphs import Context, State, build_agent, build_write, thread_config, write_pending
 from sharpwave.graphs.write import CATCH_UP, PATIENCE
 from sharpwave.memory import MemoryStore
+from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import ModelError, OwnershipError
 from sharpwave.memory.extract.llm import LLMExtractor
@@ -94,7 +95,8 @@ def test_a_failed_extraction_is_seen_and_made_good_later(steps: Any, store: Memo
 def test_a_failed_decision_is_seen_and_made_good_later(store: MemoryStore, scripted: Make) -> None:
     store.add("ana", "I live in Lisbon.", attribute="home_city", value="Lisbon")
     extracted = facts({"text": "Lives in Porto", "quote": "I live in Porto now", "attribute": "home_city", "value": "Porto"})
-    agent = build_agent(memory=store, model=scripted("I see.", extracted, "?", "?")).compile()
+    model = scripted("I see.", extracted, "?", "?")
+    agent = build_agent(memory=store, model=model, decide=LLMPolicy(model)).compile()
     state = say(agent, "I live in Porto now.")
     assert reply(state) == "I see."
     assert [error["stage"] for error in state["errors"]] == ["decide"]

@@ -25,12 +25,12 @@ class LLMPolicy:
     """Lets a chat model decide; what it says that does not fit is rejected, logged, and the candidate is added.
 
     Args:
-        model: any LangChain chat model.
+        model: any LangChain chat model; None asks none, for extractors that propose what to do in their own call.
     """
 
     name = "llm/1"
 
-    def __init__(self, model: BaseChatModel) -> None:
+    def __init__(self, model: BaseChatModel | None = None) -> None:
         self._model = model
 
     def decide(
@@ -44,20 +44,22 @@ class LLMPolicy:
         known = list({recall.id: recall for near in neighbours for recall in near}.values())
         if not known:
             return [self._add(c, "nothing known is near") for c in candidates]
-        if any(c.proposed for c in candidates):
+        if self._model is None or any(c.proposed for c in candidates):
             return [
                 d for c, near in zip(candidates, neighbours, strict=True) for d in self._proposed(c, near, known, turn)
             ]
-        accepted = self._ask(candidates, known, turn)
+        accepted = self._ask(self._model, candidates, known, turn)
         return [d for i, c in enumerate(candidates) for d in self._whole(c, accepted.get(i, []))]
 
-    def _ask(self, candidates: Sequence[Candidate], known: Sequence[Recall], turn: Turn) -> dict[int, list[Decision]]:
+    def _ask(
+        self, model: BaseChatModel, candidates: Sequence[Candidate], known: Sequence[Recall], turn: Turn
+    ) -> dict[int, list[Decision]]:
         """Ask the model once and return what is usable, by index of the candidate."""
         local = turn.said_at.astimezone(time_zone(turn.timezone))
         prompt = render("decide", date=day(local), timezone=turn.timezone)
         messages = [SystemMessage(prompt), HumanMessage(_listing(candidates, known))]
         accepted: dict[int, list[Decision]] = {}
-        for verdict in ask(self._model, messages, Verdicts, purpose="decide").decisions:
+        for verdict in ask(model, messages, Verdicts, purpose="decide").decisions:
             read = _read(verdict, candidates, known)
             if isinstance(read, str):
                 log.warning("Rejected a decision of the model: %s (op %r, target %r)", read, verdict.op, verdict.target)
