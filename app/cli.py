@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from click.exceptions import Abort, ClickException, Exit
+from typer.exceptions import Abort, Exit, TyperException
 
 from sharpwave.console import Given, err
 from sharpwave.memory.errors import ConfigError, InputError, SharpwaveError
@@ -60,7 +60,7 @@ def main() -> None:
         sys.exit(ending.exit_code)
     except Abort:
         _end("Interrupted.", 130)
-    except ClickException as error:
+    except TyperException as error:
         _end(error.format_message(), 2)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -35,11 +35,6 @@ _MARKS = re.compile(r"[\u0300-\u036f\u064b-\u0652\u0670\u0640]")
 _stemmer = snowballstemmer.stemmer("english")
 
 
-@lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
-    return str(_stemmer.stemWord(word)) if word.isascii() else word
-
-
 def fold(value: str) -> str:
     """Return `value` in the form that matching uses: full-width forms and accents folded, lower case."""
     decomposed = unicodedata.normalize("NFKD", value)
@@ -48,21 +43,25 @@ def fold(value: str) -> str:
 
 def terms(value: str) -> list[str]:
     """Return the index terms of `value`, in order: stems without stop words, emoji as they are, unspaced scripts as bigrams."""
+    return [term for word in _WORD.findall(fold(value)) for term in _of_word(word)]
+
+
+@lru_cache(maxsize=65536)
+def _of_word(word: str) -> tuple[str, ...]:
     found: list[str] = []
-    for word in _WORD.findall(fold(value)):
-        at = 0
-        for run in _UNSPACED.finditer(word):
-            found += _spaced(word[at : run.start()])
-            found += _bigrams(run.group())
-            at = run.end()
-        found += _spaced(word[at:])
-    return found
+    at = 0
+    for run in _UNSPACED.finditer(word):
+        found += _spaced(word[at : run.start()])
+        found += _bigrams(run.group())
+        at = run.end()
+    return (*found, *_spaced(word[at:]))
 
 
 def _spaced(word: str) -> list[str]:
-    word = re.sub(r"['’]s$", "", word)
-    word = re.sub(r"['’]", "", word)
-    return [] if not word or word in STOP else [_stem(word)]
+    plain = word.replace("’", "'").removesuffix("'s").replace("'", "")
+    if not plain or plain in STOP:
+        return []
+    return [_stemmer.stemWord(plain) if plain.isascii() else plain]
 
 
 def _bigrams(run: str) -> list[str]:
