@@ -175,6 +175,8 @@ def _checked(number: int, model: type[R], fields: dict[str, Any]) -> R:
         problem = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in problem["loc"])
         raise InputError(f"Line {number}: {place}: {problem['msg']}.") from error
+    except InputError as error:
+        raise InputError(f"Line {number}: {error}") from error
     if isinstance(record, Memory | Utterance) and not (record.id.strip() and record.text.strip()):
         raise InputError(f"Line {number}: id and text must not be blank.")
     if isinstance(record, Memory) and not 1 <= record.version <= MOST_VERSIONS:
