@@ -5,12 +5,12 @@ its neighbours in the thread.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
@@ -18,6 +18,7 @@ from sharpwave.memory.ledger import add_statistics, from_timestamp
 from sharpwave.memory.records import Utterance
 from sharpwave.memory.schema import owners, utterances
 from sharpwave.memory.semantic import written_date
+from sharpwave.memory.sql import fetch, fetch_one
 
 VIEW, WINDOW = "utterance_terms", "window_terms"
 
@@ -29,15 +30,18 @@ def spoken(speaker: str, text: str) -> str:
 
 def next_position(connection: Connection, owner: int, thread: str) -> int:
     """Return the place of the next message in a thread, from 0."""
-    key = (utterances.c.owner == owner, utterances.c.thread == thread)
-    last = connection.execute(select(func.max(utterances.c.position)).where(*key)).scalar()
-    return 0 if last is None else int(last) + 1
+    statement = "SELECT max(position) FROM utterances WHERE owner = ? AND thread = ?"
+    last: int | None = fetch_one(connection, statement, (owner, thread))
+    return 0 if last is None else last + 1
 
 
 def known_messages(connection: Connection, owner: int, thread: str, ids: Sequence[str]) -> set[str]:
     """Return which of these message ids the thread holds already."""
-    key = (utterances.c.owner == owner, utterances.c.thread == thread, utterances.c.message_id.in_(ids))
-    return set(connection.execute(select(utterances.c.message_id).where(*key)).scalars())
+    statement = """
+        SELECT message_id FROM utterances
+        WHERE owner = ? AND thread = ? AND message_id IN (SELECT value FROM json_each(?))
+    """
+    return {known for (known,) in fetch(connection, statement, (owner, thread, json.dumps(list(ids))))}
 
 
 def put(connection: Connection, owner: int, batch: Sequence[tuple[Utterance, np.ndarray]]) -> None:
@@ -115,7 +119,7 @@ def _index_windows(connection: Connection, owner: int, thread: str, first: int, 
     add_statistics(connection, owner, WINDOW, added, grown)
 
 
-def read_row(row: RowMapping, owner: str, number: int) -> Utterance:
+def read_row(row: Mapping[Any, Any], owner: str, number: int) -> Utterance:
     """Return the record in `row`; a row of somebody else raises `OwnershipError`."""
     if row["owner"] != number:
         raise OwnershipError("An utterance of another owner was about to be returned; the call was stopped.")
@@ -140,7 +144,7 @@ def find(connection: Connection, number: int, owner: str, thread: str | None = N
 def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
     """Return the row numbers behind vector ids; unknown ones are left out."""
     statement = "SELECT row FROM utterances WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, json.dumps(list(ids)))).fetchall()]
+    return [row for (row,) in fetch(connection, statement, (owner, json.dumps(list(ids))))]
 
 
 _LOAD = """
@@ -168,7 +172,7 @@ class Lines(NamedTuple):
 
 def load(connection: Connection, owner: int, rows: Sequence[int]) -> Lines | None:
     """Return the lines with these row numbers and their neighbours; None when there are none."""
-    found = connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).fetchall()
+    found = fetch(connection, _LOAD, (owner, json.dumps(list(rows))))
     if not found:
         return None
     numbers, threads, positions, speakers, said_at, vectors = zip(*found, strict=True)
@@ -176,16 +180,14 @@ def load(connection: Connection, owner: int, rows: Sequence[int]) -> Lines | Non
     return Lines(np.array(numbers), same & (np.diff(positions) == 1), speakers, np.array(said_at), vectors)
 
 
-_READ = """
-SELECT row, id, owner, thread, message_id, position, role, speaker, text, said_at, recorded_at, metadata
-FROM utterances WHERE row IN (SELECT value FROM json_each(?))
-"""
+_COLUMNS = "row id owner thread message_id position role speaker text said_at recorded_at metadata".split()
+_READ = f"SELECT {', '.join(_COLUMNS)} FROM utterances WHERE row IN (SELECT value FROM json_each(?))"
 
 
 def read(connection: Connection, number: int, owner: str, rows: Sequence[int]) -> dict[int, Utterance]:
     """Return the utterances in these rows, by row number."""
-    found = connection.exec_driver_sql(_READ, (json.dumps(list(rows)),)).mappings()
-    return {row["row"]: read_row(row, owner, number) for row in found.fetchall()}
+    found = fetch(connection, _READ, (json.dumps(list(rows)),))
+    return {row[0]: read_row(dict(zip(_COLUMNS, row, strict=True)), owner, number) for row in found}
 
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:

@@ -16,6 +16,8 @@ import numpy as np
 import snowballstemmer
 from sqlalchemy import Connection
 
+from sharpwave.memory.sql import fetch
+
 K1, B = 0.9, 0.4
 """BM25 saturation and length weight; short records want less of both than the usual 1.2 and 0.75."""
 
@@ -98,7 +100,7 @@ def postings(connection: Connection, table: str, owner: int, query: Sequence[str
     tokens = {_token(owner, term): term for term in query}
     # Concatenated by SQLite: fetching the numbers row by row took three times as long as finding them.
     statement = f"SELECT value, (SELECT group_concat(rowid) FROM {table} WHERE {table} MATCH value) FROM json_each(?)"
-    rows = connection.exec_driver_sql(statement, (json.dumps(list(tokens)),)).fetchall()
+    rows = fetch(connection, statement, (json.dumps(list(tokens)),))
     return {tokens[token]: np.fromstring(found, np.int64, sep=",") for token, found in rows if found}
 
 
@@ -111,8 +113,9 @@ def places(rows: np.ndarray, holding: np.ndarray) -> np.ndarray:
     """Return where in `rows` those of `holding` are that are there; both are ascending."""
     if not len(rows):
         return np.zeros(0, np.int64)
-    at = np.minimum(np.searchsorted(rows, holding), len(rows) - 1)
-    return at[rows[at] == holding]
+    at: np.ndarray = np.minimum(np.searchsorted(rows, holding), len(rows) - 1)
+    found: np.ndarray = at[rows[at] == holding]
+    return found
 
 
 def bm25(found: dict[str, np.ndarray], rows: np.ndarray, lengths: np.ndarray, total: int, mean_length: float) -> np.ndarray:

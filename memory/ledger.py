@@ -7,6 +7,7 @@ make them.
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from sharpwave.memory import schema
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.records import Memory, Record, Turn
 from sharpwave.memory.schema import events, owners, turns, uses
+from sharpwave.memory.sql import fetch, fetch_one
 
 
 class Event(Record):
@@ -79,14 +81,14 @@ class Ledger:
         try:
             with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
                 yield connection
-        except OperationalError as error:
-            raise StoreError(_explain(self.path, error)) from error
-        except DatabaseError as error:
-            raise StoreError(f"The ledger {self.path} is damaged or refused a write: {error.orig}.") from error
+        except (OperationalError, sqlite3.OperationalError) as error:
+            raise StoreError(_explain(self.path, str(getattr(error, "orig", error)))) from error
+        except (DatabaseError, sqlite3.DatabaseError) as error:
+            cause = getattr(error, "orig", error)
+            raise StoreError(f"The ledger {self.path} is damaged or refused a write: {cause}.") from error
 
 
-def _explain(path: Path, error: OperationalError) -> str:
-    cause = str(error.orig)
+def _explain(path: Path, cause: str) -> str:
     if "locked" in cause:
         return f"The ledger {path} is locked by another process for more than 30 s. Try again, or close the other one."
     if "readonly" in cause or "read-only" in cause:
@@ -120,8 +122,8 @@ def is_unicode(value: str) -> bool:
 
 def owner_number(connection: Connection, owner: str) -> int | None:
     """Return the number that stands for `owner` in the rows, or None for somebody unknown."""
-    row = connection.exec_driver_sql("SELECT id FROM owners WHERE owner = ?", (owner,)).first()
-    return int(row[0]) if row else None
+    number: int | None = fetch_one(connection, "SELECT id FROM owners WHERE owner = ?", (owner,))
+    return number
 
 
 def enlist_owner(connection: Connection, owner: str) -> int:
@@ -139,7 +141,7 @@ def all_owners(connection: Connection) -> list[str]:
 
 def revision(connection: Connection, owner: int) -> int:
     """Return how often what this owner remembers has changed."""
-    return int(connection.exec_driver_sql("SELECT revision FROM owners WHERE id = ?", (owner,)).scalar_one())
+    return int(fetch_one(connection, "SELECT revision FROM owners WHERE id = ?", (owner,)))
 
 
 def raise_revision(connection: Connection, owner: int) -> None:
@@ -149,8 +151,8 @@ def raise_revision(connection: Connection, owner: int) -> None:
 
 def get_meta(connection: Connection, key: str) -> str | None:
     """Return a value kept about the ledger itself."""
-    row = connection.exec_driver_sql("SELECT value FROM meta WHERE key = ?", (key,)).first()
-    return str(row[0]) if row else None
+    value: str | None = fetch_one(connection, "SELECT value FROM meta WHERE key = ?", (key,))
+    return value
 
 
 def set_meta(connection: Connection, key: str, value: str) -> None:
@@ -240,8 +242,8 @@ def read_events(
 def turn_state(connection: Connection, owner: int, thread: str, message_id: str) -> str | None:
     """Return `pending` or `done` for a turn that was queued, None for one that never was."""
     statement = "SELECT state FROM turns WHERE owner = ? AND thread = ? AND message_id = ?"
-    row = connection.exec_driver_sql(statement, (owner, thread, message_id)).first()
-    return str(row[0]) if row else None
+    state: str | None = fetch_one(connection, statement, (owner, thread, message_id))
+    return state
 
 
 def queue_turn(connection: Connection, owner: int, turn: Turn, at: datetime, state: str = "pending") -> bool:
@@ -297,8 +299,8 @@ def add_statistics(connection: Connection, owner: int, view: str, records: int, 
 def statistics(connection: Connection, owner: int, view: str) -> tuple[int, float]:
     """Return how many records the owner has in a keyword view, and their mean length in terms."""
     statement = "SELECT records, terms FROM term_statistics WHERE owner = ? AND view = ?"
-    row = connection.exec_driver_sql(statement, (owner, view)).first()
-    return (row[0], row[1] / max(row[0], 1)) if row else (0, 0.0)
+    rows = fetch(connection, statement, (owner, view))
+    return (rows[0][0], rows[0][1] / max(rows[0][0], 1)) if rows else (0, 0.0)
 
 
 def standing_event(connection: Connection, owner: int, memory_id: str) -> int:

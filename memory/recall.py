@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, Table
+from sqlalchemy import Connection, Table
 
 from sharpwave.memory import episodic, keywords, ledger, semantic
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Candidate, Memory, Recall, Score, Utterance
 from sharpwave.memory.schema import memories, utterances
+from sharpwave.memory.sql import fetch, fetch_one
 from sharpwave.memory.tokens import estimate
 
 CANDIDATES = 60
@@ -125,14 +126,14 @@ _LENGTHS = {
 
 
 def _lengths(connection: Connection, view: str, rows: np.ndarray) -> np.ndarray:
-    found = connection.exec_driver_sql(_LENGTHS[view], (json.dumps(rows.tolist()),)).scalar_one()
+    found = fetch_one(connection, _LENGTHS[view], (json.dumps(rows.tolist()),))
     return np.fromstring(found, np.int64, sep=",")
 
 
 def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
     """Return the owner's rows that the vector index does not hold yet."""
     statement = f"SELECT row FROM {table.name} WHERE indexed = 0 AND owner = ?"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner,)).fetchall()]
+    return [row for (row,) in fetch(connection, statement, (owner,))]
 
 
 def stack(vectors: Sequence[bytes]) -> np.ndarray:
@@ -164,14 +165,14 @@ def search_memories(
     loaded = semantic.load(connection, owner, sorted(candidates), as_of=at, history=include_history)
     if not loaded:
         return
-    rows = np.array([row["row"] for row in loaded])
-    vectors = stack([row["vector"] for row in loaded])
+    rows = np.array([row.row for row in loaded])
+    vectors = stack([row.vector for row in loaded])
     cosine = vectors @ query.vector
     keyword = scaled(view.at(rows), low=0.0)
     dense = scaled(cosine)
-    named = _named([row["subject"] for row in loaded], query)
+    named = _named([row.subject for row in loaded], query)
     present = now.timestamp()
-    tie = np.array([_tie_break(row["importance"], row["strength"], present - row["valid_from"]) for row in loaded])
+    tie = np.array([_tie_break(row.importance, row.strength, present - row.valid_from) for row in loaded])
     total = (keyword + dense) / 2 + named + tie
     covered = view.covered(rows)
     relevant = relevance(cosine, covered) >= floor
@@ -365,16 +366,16 @@ def nearby(
 
 
 def _rank_neighbours(
-    loaded: Sequence[RowMapping], owner: int, view: View, query: Query, must: set[int], k: int
+    loaded: Sequence[semantic.Row], owner: int, view: View, query: Query, must: set[int], k: int
 ) -> list[Recall]:
     if not loaded:
         return []
-    cosine = stack([row["vector"] for row in loaded]) @ query.vector
-    keyword = scaled(view.at(np.array([row["row"] for row in loaded])), low=0.0)
+    cosine = stack([row.vector for row in loaded]) @ query.vector
+    keyword = scaled(view.at(np.array([row.row for row in loaded])), low=0.0)
     total = (keyword + scaled(cosine)) / 2
     order = np.argsort(-total, kind="stable")
-    chosen = [i for i in order if loaded[i]["row"] in must]
-    chosen += [i for i in order if loaded[i]["row"] not in must][:k]
+    chosen = [i for i in order if loaded[i].row in must]
+    chosen += [i for i in order if loaded[i].row not in must][:k]
     hits = []
     for i in chosen:
         memory = semantic.read_row(loaded[i], owner)
@@ -389,7 +390,7 @@ EXACT = 3000
 
 def _all_vectors(connection: Connection, owner: int) -> tuple[np.ndarray, np.ndarray] | None:
     statement = f"SELECT row, vector FROM memories WHERE owner = ? AND {semantic.LIVE} LIMIT ?"
-    found = connection.exec_driver_sql(statement, (owner, EXACT)).fetchall()
+    found = fetch(connection, statement, (owner, EXACT))
     if len(found) == EXACT:
         return None
     if not found:

@@ -7,17 +7,18 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, RowMapping, Select, func, select
+from sqlalchemy import Connection, select
 
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
 from sharpwave.memory.ledger import add_statistics, from_timestamp, insert_row
 from sharpwave.memory.records import Memory
-from sharpwave.memory.schema import memories, owners, uses
+from sharpwave.memory.schema import memories, owners
 from sharpwave.memory.slots import aliases
+from sharpwave.memory.sql import fetch
 
 VIEW = "memory_terms"
 LIVE = "current AND status = 'active'"
@@ -84,43 +85,52 @@ def _columns(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _select(owner: int) -> Select[Any]:
-    return (
-        select(
-            memories.c.row,
-            memories.c.owner,
-            memories.c.subject,
-            memories.c.valid_from,
-            memories.c.record,
-            memories.c.vector,
-            func.json_extract(memories.c.record, "$.importance").label("importance"),
-            func.json_extract(memories.c.record, "$.strength").label("strength"),
-            uses.c.recalled,
-            uses.c.last_recalled_at,
-            uses.c.cited,
-            uses.c.last_cited_at,
-        )
-        .select_from(memories.outerjoin(uses, (memories.c.owner == uses.c.owner) & (memories.c.id == uses.c.memory_id)))
-        .where(memories.c.owner == owner)
-    )
+class Row(NamedTuple):
+    """A version as it is kept, with its use counters."""
+
+    row: int
+    owner: int
+    subject: str
+    valid_from: float
+    importance: float
+    strength: float
+    record: str
+    vector: bytes
+    recalled: int | None
+    last_recalled_at: float | None
+    cited: int | None
+    last_cited_at: float | None
 
 
-def read_row(row: RowMapping, owner: int) -> Memory:
+_READ = """
+SELECT m.row, m.owner, m.subject, m.valid_from, json_extract(m.record, '$.importance'), json_extract(m.record, '$.strength'),
+    m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ?
+"""
+_AMONG = "(SELECT value FROM json_each(?))"
+_VALID_AT = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) AND status != 'quarantined'"
+
+
+def _rows(connection: Connection, condition: str, owner: int, *values: Any) -> list[Row]:
+    return [Row._make(row) for row in fetch(connection, f"{_READ} AND {condition}", (owner, *values))]
+
+
+def read_row(row: Row, owner: int) -> Memory:
     """Return the record in `row`, with its use counters; a row of somebody else raises `OwnershipError`."""
-    if row["owner"] != owner:
+    if row.owner != owner:
         raise OwnershipError("A memory of another owner was about to be returned; the call was stopped.")
-    memory = Memory.model_validate_json(row["record"])
-    if row["recalled"] is None:
+    memory = Memory.model_validate_json(row.record)
+    if row.recalled is None:
         return memory
-    last = {k: from_timestamp(row[k]) for k in ("last_recalled_at", "last_cited_at") if row[k] is not None}
-    return memory.model_copy(update={"recalled": row["recalled"], "cited": row["cited"], **last})
+    last = {"last_recalled_at": row.last_recalled_at, "last_cited_at": row.last_cited_at}
+    times = {key: from_timestamp(at) for key, at in last.items() if at is not None}
+    return memory.model_copy(update={"recalled": row.recalled, "cited": row.cited, **times})
 
 
 def get(connection: Connection, owner: int, memory_id: str) -> Memory | None:
     """Return the current version of a memory, whatever its status, or None."""
-    statement = _select(owner).where(memories.c.id == memory_id, memories.c.current)
-    row = connection.execute(statement).mappings().first()
-    return read_row(row, owner) if row else None
+    rows = _rows(connection, "m.id = ? AND current", owner, memory_id)
+    return read_row(rows[0], owner) if rows else None
 
 
 def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
@@ -131,8 +141,7 @@ def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
 
 def versions(connection: Connection, owner: int, memory_id: str) -> list[Memory]:
     """Return all versions of a memory, oldest first."""
-    statement = _select(owner).where(memories.c.id == memory_id).order_by(memories.c.version)
-    return [read_row(row, owner) for row in connection.execute(statement).mappings()]
+    return [read_row(row, owner) for row in _rows(connection, "m.id = ? ORDER BY m.version", owner, memory_id)]
 
 
 def find(
@@ -144,40 +153,32 @@ def find(
     as_of: float | None = None,
 ) -> list[Memory]:
     """Return current memories in the order they were recorded; with `as_of`, the versions that were valid then."""
-    statement = _select(owner).order_by(memories.c.recorded_at, memories.c.row)
-    statement = statement.where(*valid_at(as_of)) if as_of is not None else statement.where(memories.c.current)
+    condition = "current" if as_of is None else _VALID_AT
+    values: list[Any] = [] if as_of is None else [as_of, as_of]
     if as_of is None and statuses:
-        statement = statement.where(memories.c.status.in_(statuses))
+        condition, values = f"{condition} AND status IN {_AMONG}", [*values, json.dumps(list(statuses))]
     if kinds:
-        statement = statement.where(memories.c.kind.in_(kinds))
-    return [read_row(row, owner) for row in connection.execute(statement).mappings()]
-
-
-def valid_at(at: float) -> tuple[Any, ...]:
-    """Return the conditions for versions that were held true at `at` (seconds since 1970)."""
-    return (
-        memories.c.valid_from <= at,
-        (memories.c.valid_to.is_(None)) | (memories.c.valid_to > at),
-        memories.c.status != "quarantined",
-    )
+        condition, values = f"{condition} AND kind IN {_AMONG}", [*values, json.dumps(list(kinds))]
+    found = _rows(connection, f"{condition} ORDER BY recorded_at, m.row", owner, *values)
+    return [read_row(row, owner) for row in found]
 
 
 def live_rows(connection: Connection, owner: int, memory_id: str) -> list[int]:
     """Return the row number of a memory, if it is live."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND id = ? AND {LIVE}"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, memory_id))]
+    return [row for (row,) in fetch(connection, statement, (owner, memory_id))]
 
 
 def slot_rows(connection: Connection, owner: int, subject: str, attribute: str) -> list[int]:
     """Return the row numbers of live memories that hold this slot."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND subject = ? AND attribute = ? AND {LIVE}"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, subject, attribute)).fetchall()]
+    return [row for (row,) in fetch(connection, statement, (owner, subject, attribute))]
 
 
 def same_text_rows(connection: Connection, owner: int, text: str) -> list[int]:
     """Return the row numbers of live memories whose words are those of `text`, letter by letter."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND folded = ? AND {LIVE}"
-    return [row[0] for row in connection.exec_driver_sql(statement, (owner, folded(text))).fetchall()]
+    return [row for (row,) in fetch(connection, statement, (owner, folded(text)))]
 
 
 def vector_id(owner: int, memory_id: str, version: int) -> str:
@@ -193,30 +194,18 @@ def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) ->
         memory_id, _, version = rest.rpartition(":")
         if number == str(owner):
             wanted.add((memory_id, int(version)))
-    statement = select(memories.c.row, memories.c.id, memories.c.version).where(
-        memories.c.owner == owner, memories.c.id.in_([memory_id for memory_id, _ in wanted])
-    )
-    return [row for row, memory_id, version in connection.execute(statement) if (memory_id, version) in wanted]
-
-
-_LOAD = f"""
-SELECT m.row, m.owner, m.subject, m.valid_from, m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at,
-    json_extract(m.record, '$.importance') AS importance, json_extract(m.record, '$.strength') AS strength
-FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id
-WHERE m.owner = ? AND m.row IN (SELECT value FROM json_each(?)) AND {LIVE} ORDER BY m.row
-"""
+    statement = f"SELECT row, id, version FROM memories WHERE owner = ? AND id IN {_AMONG}"
+    found = fetch(connection, statement, (owner, json.dumps([memory_id for memory_id, _ in wanted])))
+    return [row for row, memory_id, version in found if (memory_id, version) in wanted]
 
 
 def load(
     connection: Connection, owner: int, rows: Sequence[int], *, as_of: float | None = None, history: bool = False
-) -> list[RowMapping]:
+) -> list[Row]:
     """Return the rows with these numbers, ascending: live ones, or those valid at `as_of`, or with `history` all versions."""
-    if as_of is None and not history:
-        return list(connection.exec_driver_sql(_LOAD, (owner, json.dumps(list(rows)))).mappings().fetchall())
-    statement = _select(owner).where(memories.c.row.in_(rows)).order_by(memories.c.row)
-    if as_of is not None:
-        statement = statement.where(*valid_at(as_of))
-    return list(connection.execute(statement).mappings())
+    condition, values = (_VALID_AT, [as_of, as_of]) if as_of is not None else ("1" if history else LIVE, [])
+    condition = f"m.row IN {_AMONG} AND {condition} ORDER BY m.row"
+    return _rows(connection, condition, owner, json.dumps(list(rows)), *values)
 
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:
