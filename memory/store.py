@@ -209,7 +209,7 @@ class MemoryStore:
         check_owner(owner)
         if not query.strip() or k == 0:
             return []
-        question = finding.ending(query)
+        question = finding.question_in(query)
         asked = finding.Query.of(question, self.embed_query(question))
         moment = times.utc(now) if now else times.now()
         past = times.utc(as_of) if as_of else None
@@ -410,6 +410,12 @@ class MemoryStore:
             return done
 
         return self._commit(work) if index else self._write(work)
+
+    def pass_over(self, turns: Sequence[Turn]) -> None:
+        """Mark queued turns as written that hold nothing to decide about, all in one transaction."""
+        with self.ledger.write() as connection:
+            for turn in turns:
+                ledger.finish_turn(connection, ledger.enlist_owner(connection, check_owner(turn.owner)), turn)
 
     def fail(self, turn: Turn, error: str) -> None:
         """Note why a queued turn could not be written; it stays in the queue."""
