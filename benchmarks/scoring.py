@@ -182,6 +182,8 @@ class CaseScore:
             if verdict is None or (fact.op == "DELETE" and verdict.lost):
                 continue
             self.counts[f"{verdict.expected}>{verdict.made}"] += 1
+            if verdict.expected in ("ADD", "UPDATE"):
+                self._count("lost", verdict.made == "NOOP" and not verdict.right)
             if not self._count("accuracy", verdict.right):
                 self._fail(f"{verdict.expected} was {verdict.made}", at, fact.text)
 

@@ -162,7 +162,8 @@ def summary(scores: Sequence[CaseScore], *, intervals: bool = False) -> dict[str
     `wrong_delete` is the share of UPDATEs and DELETEs that took away a fact that still holds; `wrong_update` that of UPDATEs
     of a memory that the fact is not about; `duplicate` that of ADDs that say again what is kept; `unsupported` that of
     stored texts that the user's own words do not carry; `noise` that of turns without facts in which something was written;
-    `stale` that of outdated strings left in the current view. The recall of updates and deletes counts what was never found.
+    `stale` that of outdated strings left in the current view; `lost` that of new facts that were found and then taken for
+    known ones; `kept` that of the strings that are in the current view as they should be. The recall of updates and deletes counts what was never found.
     """
     counts: Counter[str] = sum((score.counts for score in scores), Counter())
     confusion = {label: {made: counts[f"{label}>{made}"] for made in OPERATIONS} for label in OPERATIONS}
@@ -176,13 +177,13 @@ def summary(scores: Sequence[CaseScore], *, intervals: bool = False) -> dict[str
             "missed_update": _complement(_rate(counts, "update_recall")),
             "confusion": confusion,
         },
-        **{name: _rate(counts, name) for name in ("stale", "kept")},
+        **{name: _rate(counts, name) for name in ("stale", "kept", "lost")},
         "counts": {name: [counts[f"{name}/hit"], counts[f"{name}/all"]] for name in MEASURES if counts[f"{name}/all"]},
     }
     return {**found, "intervals": _intervals([score.counts for score in scores])} if intervals else found
 
 
-MEASURES = (*RATES, "precision", "recall", "noise", "accuracy", "update_recall", "delete_recall", "stale", "kept")
+MEASURES = (*RATES, "precision", "recall", "noise", "accuracy", "update_recall", "delete_recall", "stale", "kept", "lost")
 
 
 def _rate(counts: Mapping[str, int], name: str) -> float | None:

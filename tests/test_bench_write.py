@@ -135,7 +135,7 @@ def test_decisions_as_labelled_are_without_fault() -> None:
     found = summary(evaluate(Labels(), Oracle(), SOME, HashEmbeddings()), intervals=True)
     assert found["rates"] == {"wrong_delete": 0.0, "wrong_update": 0.0, "duplicate": 0.0, "unsupported": 0.0}
     assert found["extraction"] == {"precision": 1.0, "recall": 1.0, "noise": 0.0}
-    assert (found["stale"], found["kept"]) == (0.0, 1.0)
+    assert (found["stale"], found["kept"], found["lost"]) == (0.0, 1.0, 0.0)
     decision = found["decision"]
     assert (decision["accuracy"], decision["update_recall"], decision["delete_recall"]) == (1.0, 1.0, 1.0)
     assert all(n == 0 for label, row in decision["confusion"].items() for made, n in row.items() if label != made)
@@ -217,6 +217,16 @@ def test_the_product_path_goes_through_the_graph_and_its_guard() -> None:
     assert set(grouped(scores, "language")) == {"de", "en"}
     assert summary(scores)["rates"]["wrong_delete"] in (0.0, None)
     assert summary(scores)["extraction"]["recall"] > 0.5
+
+
+class Deaf(AlwaysAdd):
+    def decide(self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
+        return [Decision(op="NOOP", candidate=c, reason="known, it says", policy="deaf") for c in candidates]
+
+
+def test_a_new_fact_taken_for_a_known_one_is_lost() -> None:
+    found = summary(evaluate(Labels(), Deaf(), [BY_ID["t26"]], HashEmbeddings()))
+    assert (found["lost"], found["kept"]) == (1.0, 0.0)
 
 
 # Other data sets
@@ -314,7 +324,7 @@ def test_the_command_prints_figures_of_the_policy_and_of_both_baselines(bench: t
 
 def test_the_command_draws_a_table(bench: typer.Typer, tmp_path: Path) -> None:
     result = CliRunner().invoke(bench, ["write", "--data", str(small(tmp_path)), "--split", "tune", "--policy", "cosine"])
-    assert result.exit_code == 0 and "always-add" in result.stdout and "wrong delete" in result.stdout
+    assert result.exit_code == 0 and "always-add" in result.stdout and "stale" in result.stdout
 
 
 def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
