@@ -13,6 +13,7 @@ from sharpwave.benchmarks.labelled import Case, Fact, Key, LabelledTurn
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.keywords import fold, terms
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation
+from sharpwave.memory.slots import FORMER
 
 HOLDS = 0.8
 SUPPORTED = 0.5
@@ -234,8 +235,9 @@ class CaseScore:
         return any(not outcome.shows(self._text(key)) for key in earlier)
 
     def _view(self, at: int, turn: LabelledTurn, outcome: Outcome) -> None:
+        present = [fold(memory.text) for memory in outcome.after if not (memory.attribute or "").startswith(FORMER)]
         for text in turn.forbidden:
-            if self._count("stale", any(fold(text) in fold(memory.text) for memory in outcome.after)):
+            if self._count("stale", any(fold(text) in said for said in present)):
                 self._fail("stale", at, text)
         for text in turn.current:
             self._count("kept", outcome.shows(text))
