@@ -2,7 +2,8 @@
 
 The turn is kept durably before anything can fail. A failing model is an error in the state and a turn that stays in the
 queue, never an empty result; the user has the answer either way. What waits because it failed is taken up again before
-the owner's next turn, since order matters: if it fails again, that turn waits too.
+the owner's next turn, since order matters: if it fails again, that turn waits too. What a killed process left is written
+by `write_pending`.
 """
 
 import time

@@ -272,5 +272,6 @@ def explain(error: Exception, messages: Sequence[BaseMessage], purpose: str) -> 
         text = " ".join(message.text.split())
         cause = cause.replace(text, "…") if text else cause
     cause = _SECRET.sub("…", cause)[:200]
-    advice = "Check the model name, the base URL and the key; the turn can be written again later."
+    later = "" if purpose == "respond" else "; the turn waits and is written later"
+    advice = f"Check the model name, the base URL and the key{later}."
     return f"The chat model failed on '{purpose}': {type(error).__name__}: {cause or 'no details'}. {advice}"

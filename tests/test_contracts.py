@@ -204,24 +204,41 @@ def _in_order(decided: list[Candidate], candidates: list[Candidate]) -> bool:
     return runs == [text for text, _ in groupby(c.text for c in candidates)] and len(decided) >= len(candidates)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_the_guard_passes_can_be_carried_out(case: str, policy: Policy, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+    with MemoryStore.open(tmp_path_factory.mktemp("shared"), embeddings=HashEmbeddings()) as opened:
+        yield opened
+
+
+def _apart(case: str, mark: str) -> tuple[list[Candidate], list[list[Memory]]]:
+    """A case with owners and ids of its own, so that one store can hold all of them."""
     candidates, neighbours = CASES[case]
-    said = turn(("user", " ".join(c.quote for c in candidates)))
+    renamed = [c.model_copy(update={"proposed_target": c.proposed_target and c.proposed_target + mark}) for c in candidates]
+    known = [[hit.memory for hit in near if hit.memory] for near in neighbours]
+    return renamed, [[m.model_copy(update={"id": m.id + mark, "owner": m.owner + mark}) for m in near] for near in known]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_the_guard_passes_can_be_carried_out(
+    case: str, policy: Policy, shared: MemoryStore, request: pytest.FixtureRequest
+) -> None:
+    mark = f" of {request.node.name}"
+    candidates, known = _apart(case, mark)
+    neighbours = [[Recall(id=m.id, store="semantic", text=m.text, said_at=MARCH, score=1.0, memory=m) for m in near] for near in known]
+    ana, bo = f"ana{mark}", f"bo{mark}"
+    said = turn(("user", " ".join(c.quote for c in candidates)), owner=ana)
     decisions = guard(policy.decide(candidates, neighbours, said), neighbours, said)
     assert guard(decisions, neighbours, said) == decisions
-    mine = {hit.id for near in neighbours for hit in near if hit.memory and hit.memory.owner == "ana"}
+    mine = {memory.id: memory for near in known for memory in near if memory.owner == ana}
     assert all(decision.target in {None, *mine} for decision in decisions)
-    with MemoryStore.open(tmp_path, embeddings=HashEmbeddings()) as store:
-        for owner in ("ana", "bo"):
-            near = {hit.id: hit.memory for found in neighbours for hit in found if hit.memory and hit.memory.owner == owner}
-            store.put_memories(owner, list(near.values()), "for a test")
-        others = store.memories("bo")
-        store.queue([said])
-        store.apply(said, decisions, revision=None)
-        assert store.pending() == [] and store.memories("bo") == others
-        kept = {memory.text for memory in store.memories("ana")}
-        assert kept, "what is asserted, or what it replaces, is never simply gone"
+    shared.put_memories(ana, list(mine.values()), "for a test")
+    shared.put_memories(bo, list({m.id: m for near in known for m in near if m.owner == bo}.values()), "for a test")
+    others = shared.memories(bo)
+    shared.queue([said])
+    shared.apply(said, decisions, revision=None)
+    assert shared.pending(ana) == [] and shared.memories(bo) == others
+    asserted = any(candidate.polarity == "assert" for candidate in candidates)
+    assert shared.memories(ana) or not asserted, "what is asserted is never simply gone"
 
 
 def test_without_candidates_there_is_nothing_to_decide(policy: Policy) -> None:
