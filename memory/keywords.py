@@ -30,16 +30,19 @@ STOP = frozenset(
     some such t than that thats the their theirs them then there these they this those to too us was wasnt we were what
     whats when where which who whom whose why will with would you your youre yours""".split()
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[\u2190-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff\U0001f000-\U0001faff\u2640\u2642]*")
+# Vowel signs of the scripts from Devanagari to Khmer are no letters to Python, yet part of their words.
+_WORD = re.compile(r"[^\W_][\w\u0900-\u0963\u0966-\u109f\u1780-\u17d3]*(?:['’][^\W_]+)*|[\u2190-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff\U0001f000-\U0001faff\u2640\u2642]*")
 # Scripts that are written without spaces: Thai to Myanmar, Khmer, kana, Han, Hangul.
 _UNSPACED = re.compile(r"[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
-_MARKS = re.compile(r"[\u0300-\u036f\u064b-\u0652\u0670\u0640]")
+_SINGLE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")  # Han, Hangul
+# Accents; Hebrew points; Arabic vowel signs, hamza above and below, and the stretch between letters.
+_MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u0655\u0670\u0640]")
 _stemmer = snowballstemmer.stemmer("english")
 
 
 def fold(value: str) -> str:
     """Return `value` in the form that matching uses: full-width forms and accents folded, lower case."""
-    decomposed = unicodedata.normalize("NFKD", value)
+    decomposed = unicodedata.normalize("NFKD", value.replace("_", " "))
     return unicodedata.normalize("NFC", _MARKS.sub("", decomposed)).casefold()
 
 
@@ -83,10 +86,15 @@ def create_tables(connection: Connection) -> None:
 
 def index(connection: Connection, table: str, rows: Iterable[tuple[int, int, Sequence[str]]]) -> None:
     """Put rows of (row number, owner number, terms) into `table`, replacing what the row numbers held."""
-    batch = [(row, " ".join(_token(owner, term) for term in set(found))) for row, owner, found in rows]
+    batch = [(row, " ".join(_token(owner, term) for term in _with_singles(found))) for row, owner, found in rows]
     if batch:
         remove(connection, table, [row for row, _ in batch])
         connection.exec_driver_sql(f"INSERT INTO {table}(rowid, body) VALUES (?, ?)", batch)
+
+
+def _with_singles(found: Sequence[str]) -> set[str]:
+    """Return terms and the Han and Hangul characters in them, so that a word of one character is found inside a longer run."""
+    return {*found, *(character for term in found if not term.isascii() for character in _SINGLE.findall(term))}
 
 
 def remove(connection: Connection, table: str, rows: Sequence[int]) -> None:

@@ -8,6 +8,7 @@ records have two keyword views and share in their neighbours' dense scores. Rece
 
 import heapq
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -130,6 +131,14 @@ def _lengths(connection: Connection, view: str, rows: np.ndarray) -> np.ndarray:
     return np.fromstring(found, np.int64, sep=",")
 
 
+def _best_live(connection: Connection, view: View, k: int = CANDIDATES) -> list[int]:
+    """Return the row numbers of the `k` highest scores among live memories: what was retracted takes nobody's place."""
+    if len(view.rows) <= k:
+        return view.best(k)
+    live = semantic.live_among(connection, view.rows.tolist())
+    return [row for row in view.best(SCANNED) if row in live][:k]
+
+
 def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
     """Return the owner's rows that the vector index does not hold yet."""
     statement = f"SELECT row FROM {table.name} WHERE indexed = 0 AND owner = ?"
@@ -160,7 +169,9 @@ def search_memories(
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
     view = keyword_view(connection, owner, semantic.VIEW, query.terms)
     close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
-    candidates = {*view.best(), *close, *pending_rows(connection, memories, owner)}
+    past = as_of is not None or include_history
+    worded = view.best(SCANNED) if past else _best_live(connection, view)
+    candidates = {*worded, *close, *pending_rows(connection, memories, owner)}
     at = ledger.timestamp(as_of)
     loaded = semantic.load(connection, owner, sorted(candidates), as_of=at, history=include_history)
     if not loaded:
@@ -270,9 +281,23 @@ def _tie_break(importance: float, strength: float, age_seconds: float) -> float:
     return float(TIE_BREAK * (0.4 * recency + 0.3 * importance + 0.3 * strength))
 
 
+LONG = 1000
+"""Characters from which on a query is searched for the question in it; more than the encoder reads."""
+_SENTENCE = re.compile(r"\n+|(?<=[.!?؟。！？])\s+|(?<=[。！？])")
+
+
 def ending(text: str, characters: int = 2000) -> str:
-    """Return the end of a long query, where the question stands below whatever was pasted."""
+    """Return the end of a long text."""
     return text[-characters:]
+
+
+def question_in(text: str) -> str:
+    """Return a query without what was pasted above it: of a long one the last question, or else the last sentence."""
+    if len(text) <= LONG:
+        return text
+    sentences = [part.strip() for part in _SENTENCE.split(ending(text)) if part.strip()][-3:]
+    asked = [part for part in sentences if part.endswith(("?", "？", "؟"))]
+    return (asked or sentences)[-1]
 
 
 def merged(memories: Iterable[Recall], utterances: Iterable[Recall]) -> Iterator[Recall]:
@@ -360,7 +385,7 @@ def nearby(
         else:
             close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, 2 * k))
             close += pending_rows(connection, memories, owner)
-        loaded = semantic.load(connection, owner, sorted({*view.best(2 * k), *close, *needed}))
+        loaded = semantic.load(connection, owner, sorted({*_best_live(connection, view, 2 * k), *close, *needed}))
         answers.append(_rank_neighbours(loaded, owner, view, query, needed, k))
     return answers
 

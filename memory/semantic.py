@@ -163,6 +163,12 @@ def find(
     return [read_row(row, owner) for row in found]
 
 
+def live_among(connection: Connection, rows: Sequence[int]) -> set[int]:
+    """Return which of these row numbers are those of live memories."""
+    statement = f"SELECT row FROM memories WHERE row IN {_AMONG} AND {LIVE}"
+    return {row for (row,) in fetch(connection, statement, (json.dumps(list(rows)),))}
+
+
 def live_rows(connection: Connection, owner: int, memory_id: str) -> list[int]:
     """Return the row number of a memory, if it is live."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND id = ? AND {LIVE}"

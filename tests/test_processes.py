@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -225,7 +226,7 @@ def test_a_process_that_is_killed_while_writing_leaves_a_store_that_opens(home: 
     worker.tell("add", home, "ana", [f"Fact number {i}" for i in range(500)])
     with here(home) as store:
         while len(store.memories("ana")) < 5:
-            pass
+            time.sleep(0.02)
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.wait(30)
         texts = [m.text for m in store.memories("ana")]
