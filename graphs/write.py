@@ -181,7 +181,7 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
         """Find what the turn says that is worth keeping."""
         started = time.perf_counter()
         turn = Turn.model_validate(state["turn"])
-        known = memory.recall(turn.owner, turn.user_text, k=KNOWN, stores=("semantic",), floor=-1.0, now=turn.said_at)
+        known = memory.known(turn, KNOWN)
         with metering() as meter:
             try:
                 candidates = extractor.extract(turn, known)
