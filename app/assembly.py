@@ -33,9 +33,15 @@ def agent_graph(
 
 def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Context, State, State]:
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
+    extractor, policy = writers(settings)
+    return build_write(memory=store, extract=extractor, decide=policy)
+
+
+def writers(settings: Settings) -> tuple[Extractor, Policy]:
+    """Return who extracts and who decides. Raises what `chat_model` raises."""
     by_rules = settings.extractor == settings.policy == "rules"
     model = None if by_rules else chat_model(settings)
-    return build_write(memory=store, extract=_extractor(settings, model), decide=_policy(settings, model))
+    return _extractor(settings, model), _policy(settings, model)
 
 
 def _streaming(model: BaseChatModel | None) -> BaseChatModel | None:
