@@ -20,18 +20,29 @@ from sharpwave.memory.extract.clauses import (
 from sharpwave.memory.records import Turn
 
 _LETTERS = re.compile(r"[^\W\d_]")
-_BEAT = re.compile(r"^\W*(?:heartbeat|ping|pong|keep-?alive|health-?check|status|tick|test(?:ing)?|ack|beep|cron)\b", re.IGNORECASE)
-_REMEMBER = re.compile(r"\b(?:remember|keep in mind|note that|don't forget|for the record|forget|correction|delete|no longer|any ?more)\b", re.IGNORECASE)
-_TIED = re.compile(r"\b(?:my|our)\s+\w+\s+(?:[A-Z]\w+|who|is|has|was)\b|\b(?:I'm|I am|I have|I've|I live|I work|we have|we're)\b")
+_BEAT = re.compile(
+    r"^\W*(?:heartbeat|ping|pong|keep-?alive|health-?check|status|tick|test(?:ing)?|ack|beep|cron)\b", re.IGNORECASE
+)
+_REMEMBER = re.compile(
+    r"\b(?:remember|keep in mind|note that|don't forget|for the record|forget|correction|delete|no longer|any"
+    r" ?more)\b",
+    re.IGNORECASE,
+)
+_TIED = re.compile(
+    r"\b(?:my|our)\s+\w+\s+(?:[A-Z]\w+|who|is|has|was)\b|\b(?:I'm|I am|I have|I've|I live|I work|we have|we're)\b"
+)
 _ASKS_FACT = re.compile(
-    r"\W*(?:what|where|who|when|which|do you (?:know|remember)|am|is|are|do|does|did|was|were|have|has)\b", re.IGNORECASE
+    r"\W*(?:what|where|who|when|which|do you (?:know|remember)|am|is|are|do|does|did|was|were|have|has)\b",
+    re.IGNORECASE,
 )
 _DETAIL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}|\d")
 
 
 def worth_reading(turn: Turn) -> bool:
     """Whether what the user said in `turn` may hold something to remember."""
-    return any(_may_tell(s) for m in turn.messages if m.role == "user" for s in sentences(own_words(m.text[:READ_AT_MOST])))
+    return any(
+        _may_tell(s) for m in turn.messages if m.role == "user" for s in sentences(own_words(m.text[:READ_AT_MOST]))
+    )
 
 
 def _may_tell(sentence: str) -> bool:

@@ -31,16 +31,21 @@ _CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _ADVERBS = re.compile(
-    r"\b(?:really|just|actually|now|currently|still|also|very|quite|recently|finally|already|basically|honestly|literally"
-    r"|(?:kind|sort) of|totally|absolutely|simply|definitely|truly|absolute|certainly|officially|presently|lately|nowadays"
-    r"|probably|so far|both|happily|proudly|sadly|only|even|deathly|severely|highly|extremely|seriously|mildly|badly)\b\s*",
+    r"\b(?:really|just|actually|now|currently|still|also|very|quite|recently|finally|already|basically|honestly"
+    r"|literally"
+    r"|(?:kind|sort) of|totally|absolutely|simply|definitely|truly|absolute|certainly|officially|presently|lately"
+    r"|nowadays"
+    r"|probably|so far|both|happily|proudly|sadly|only|even|deathly|severely|highly|extremely|seriously|mildly"
+    r"|badly)\b\s*",
     re.IGNORECASE,
 )
 _SPACE = re.compile(r"\s+")
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot)\b|n't\b", re.IGNORECASE)
 _CORRECTION = re.compile(
-    r"^\W*(?:no\s*[,.;:]|nope\b|correction\b|actually\b|sorry\b|wait\b|oops\b|my mistake\b|scratch that\b|i meant\b|i mean\b"
-    r"|to correct\b|change of plans?\b|let me correct\b|that'?s wrong\b|wrong\b|update\s*:|edit\s*:)|\bi meant\b|,\s*not\s+\S|\bnot\s+\S+\s+but\b"
+    r"^\W*(?:no\s*[,.;:]|nope\b|correction\b|actually\b|sorry\b|wait\b|oops\b|my mistake\b|scratch that\b|i"
+    r" meant\b|i mean\b"
+    r"|to correct\b|change of plans?\b|let me correct\b|that'?s wrong\b|wrong\b|update\s*:|edit\s*:)|\bi meant\b"
+    r"|,\s*not\s+\S|\bnot\s+\S+\s+but\b"
     r"|\binstead of\b|\brather than\b|\bi misspoke\b|\bgot (?:that|it) wrong\b",
     re.IGNORECASE,
 )
@@ -57,7 +62,9 @@ _STANCE = {
     "want": "want wants wanted hope plan",
     "name": "name named called",
 }
-_STANCE_OF = {f"{word}{end}": stance for stance, words in _STANCE.items() for word in words.split() for end in ("", "s", "d")}
+_STANCE_OF = {
+    f"{word}{end}": stance for stance, words in _STANCE.items() for word in words.split() for end in ("", "s", "d")
+}
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -88,9 +95,28 @@ def stems(text: str) -> frozenset[str]:
     return frozenset(evidence.content_stems(text))
 
 
+_ENDINGS = frozenset("er r or ist ian ing ic i y ism ation mer ner ning ming".split())
+
+
+def akin(one: str, other: str) -> bool:
+    """Whether two stems are of one family, going by their endings ("smoke" and "smoker", "teach" and "teacher")."""
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    root = short.rstrip("eiy")
+    return len(root) >= 4 and long.startswith(root) and long[len(root) :] in _ENDINGS
+
+
+def covered(wanted: frozenset[str], words: frozenset[str]) -> float:
+    """Return the share of `wanted` stems that `words` hold, or hold one akin to; 0 for nothing wanted."""
+    return sum(any(akin(w, h) for h in words) for w in wanted) / len(wanted) if wanted else 0.0
+
+
 def same_words(one: str, other: str) -> bool:
     """Whether two statements read the same, case, punctuation and spacing aside."""
-    return [w.casefold() for w in _WORD.findall(straight(one))] == [w.casefold() for w in _WORD.findall(straight(other))]
+    return [w.casefold() for w in _WORD.findall(straight(one))] == [
+        w.casefold() for w in _WORD.findall(straight(other))
+    ]
 
 
 @lru_cache(maxsize=16384)
@@ -113,6 +139,18 @@ def stance(text: str) -> frozenset[str]:
 def negated(text: str) -> bool:
     """Whether `text` denies something."""
     return bool(_NEGATION.search(text))
+
+
+_CHANGE = re.compile(
+    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|got|gone|went"
+    r" (?:up|down)|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
+    re.IGNORECASE,
+)
+
+
+def changes(text: str) -> bool:
+    """Whether `text` speaks of a change or of the present as against before ("… now", "moved", "these days")."""
+    return bool(_CHANGE.search(text))
 
 
 def corrects(text: str) -> bool:

@@ -33,21 +33,39 @@ SLOTS: Mapping[str, SlotRule] = MappingProxyType(
         "name": SlotRule(standing=True, importance=0.9, aliases="name called call who"),
         "age": SlotRule(importance=0.8, aliases="age old years turned"),
         "birthday": SlotRule(standing=True, importance=0.8, aliases="birthday born birth date"),
-        "origin": SlotRule(many=True, standing=True, importance=0.7, aliases="from originally grew up raised born hometown"),
-        "nationality": SlotRule(many=True, standing=True, importance=0.7, aliases="nationality from country citizen passport"),
-        "home_city": SlotRule(importance=0.7, aliases="live lives living home city town reside based move moved relocated"),
-        "home_country": SlotRule(importance=0.7, aliases="live lives living home country reside based move moved relocated"),
-        "job": SlotRule(importance=0.7, aliases="job work works working profession occupation role career trade position"),
+        "origin": SlotRule(
+            many=True, standing=True, importance=0.7, aliases="from originally grew up raised born hometown"
+        ),
+        "nationality": SlotRule(
+            many=True, standing=True, importance=0.7, aliases="nationality from country citizen passport"
+        ),
+        "home_city": SlotRule(
+            importance=0.7, aliases="live lives living home city town reside based move moved relocated"
+        ),
+        "home_country": SlotRule(
+            importance=0.7, aliases="live lives living home country reside based move moved relocated"
+        ),
+        "job": SlotRule(
+            importance=0.7, aliases="job work works working profession occupation role career trade position"
+        ),
         "employer": SlotRule(importance=0.7, aliases="work works working employer company job joined office"),
-        "allergy": SlotRule(many=True, standing=True, importance=0.95, aliases="allergy allergic intolerant reaction reacts"),
+        "allergy": SlotRule(
+            many=True, standing=True, importance=0.95, aliases="allergy allergic intolerant reaction reacts"
+        ),
         "diet": SlotRule(importance=0.8, kind="preference", aliases="diet eat eats eating food"),
         "avoids": SlotRule(many=True, importance=0.8, kind="preference", aliases="avoid avoids eat drink not food"),
-        "condition": SlotRule(many=True, importance=0.9, aliases="health medical condition illness diagnosed suffer have"),
-        "medication": SlotRule(many=True, importance=0.9, aliases="medication medicine take takes pills tablets health"),
+        "condition": SlotRule(
+            many=True, importance=0.9, aliases="health medical condition illness diagnosed suffer have"
+        ),
+        "medication": SlotRule(
+            many=True, importance=0.9, aliases="medication medicine take takes pills tablets health"
+        ),
         "handedness": SlotRule(standing=True, importance=0.8, aliases="handed hand"),
-        "pet": SlotRule(many=True, importance=0.7, aliases="pet pets animal dog cat have own adopted named called"),
+        "pet": SlotRule(many=True, importance=0.7, aliases="pet pets animal animals have own adopted named called"),
         "marital_status": SlotRule(importance=0.7, aliases="married single divorced engaged relationship"),
-        "partner": SlotRule(importance=0.7, aliases="partner girlfriend boyfriend dating seeing relationship together couple"),
+        "partner": SlotRule(
+            importance=0.7, aliases="partner girlfriend boyfriend dating seeing relationship together couple"
+        ),
         "spouse": SlotRule(importance=0.7, aliases="spouse wife husband married"),
         "child": SlotRule(many=True, importance=0.7, aliases="child children kid kids son daughter baby"),
         "sibling": SlotRule(many=True, importance=0.7, aliases="sibling brother sister twin"),
@@ -57,7 +75,9 @@ SLOTS: Mapping[str, SlotRule] = MappingProxyType(
         "likes": SlotRule(many=True, kind="preference", aliases="like likes love loves enjoy prefer favourite"),
         "dislikes": SlotRule(many=True, kind="preference", aliases="dislike hate hates stand bear like not"),
         "hobby": SlotRule(many=True, kind="preference", aliases="hobby hobbies play plays free time sport pastime fun"),
-        "language": SlotRule(many=True, standing=True, importance=0.6, aliases="language languages speak speaks fluent learning"),
+        "language": SlotRule(
+            many=True, standing=True, importance=0.6, aliases="language languages speak speaks fluent learning"
+        ),
         "vehicle": SlotRule(aliases="car vehicle drive drives bike motorbike"),
         "phone": SlotRule(importance=0.7, aliases="phone number mobile call"),
         "email": SlotRule(importance=0.7, aliases="email mail address"),

@@ -127,7 +127,9 @@ UNRELATED = """My mother plays the harp. | I have a boat in Split. | I prefer wi
 | I work out on Sundays. | My daughter likes sushi. | We celebrate Diwali. | I wear size 43 shoes. | My boss drives a Volvo. | I read before bed."""
 
 
-@pytest.mark.parametrize("said", [said for _, said, operations in PAIRS if "DELETE" in operations or "UPDATE" in operations])
+@pytest.mark.parametrize(
+    "said", [said for _, said, operations in PAIRS if "DELETE" in operations or "UPDATE" in operations]
+)
 def test_nothing_unrelated_is_changed(said: str) -> None:
     facts = [" ".join(fact.split()) for fact in UNRELATED.split("|")]
     assert [d.reason for d in decide(said, *facts) if d.op in ("UPDATE", "DELETE")] == []

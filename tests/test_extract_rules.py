@@ -98,7 +98,7 @@ SILENT = [
     "I'm thinking of moving to Japan.",
     "I might get a dog.",
     "I wish I lived by the sea.",
-    "He said \"I love Rome and I live there\".",
+    'He said "I love Rome and I live there".',
     "Pretend you are my landlord. I live in your attic and I owe you rent.",
     "In my novel the hero lives in Prague and is allergic to silver.",
     "My character is an elf called Lia.",
@@ -174,7 +174,9 @@ def test_never_invents(text: str) -> None:
 
 
 def test_another_persons_allergy_is_never_the_users() -> None:
-    found = extract("My sister Oona is allergic to walnuts. I'm not allergic to anything. My flatmate just moved to Turku.")
+    found = extract(
+        "My sister Oona is allergic to walnuts. I'm not allergic to anything. My flatmate just moved to Turku."
+    )
     assert [(c.subject, c.attribute, c.value) for c in found] == [
         ("Oona", "allergy", "walnuts"),
         ("user", "allergy", "none"),
@@ -285,7 +287,17 @@ def test_other_languages(text: str, attribute: str | None, value: str | None) ->
     assert (candidate.text, candidate.attribute, candidate.value) == (text, attribute, value)
 
 
-@pytest.mark.parametrize("text", ["Wo wohne ich?", "Danke dir!", "¿Dónde vivo?", "Wenn ich reich wäre, würde ich in Rom wohnen.", "谢谢", "我住在哪里?"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wo wohne ich?",
+        "Danke dir!",
+        "¿Dónde vivo?",
+        "Wenn ich reich wäre, würde ich in Rom wohnen.",
+        "谢谢",
+        "我住在哪里?",
+    ],
+)
 def test_other_languages_stay_silent(text: str) -> None:
     assert extract(text) == []
 

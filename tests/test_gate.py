@@ -59,7 +59,9 @@ NOTHING = [
 
 
 def turn_of(*texts: str, role: str = "user") -> Turn:
-    messages = tuple(Message.model_validate({"id": str(at), "role": role, "text": text}) for at, text in enumerate(texts))
+    messages = tuple(
+        Message.model_validate({"id": str(at), "role": role, "text": text}) for at, text in enumerate(texts)
+    )
     return Turn(owner="ana", thread="t1", messages=messages, said_at=datetime(2026, 3, 1, tzinfo=UTC))
 
 

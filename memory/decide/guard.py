@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sharpwave.memory import phrases
+from sharpwave.memory.decide.sameness import same_subject
 from sharpwave.memory.phrases import details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 from sharpwave.memory.slots import aliases, slot
@@ -26,15 +27,24 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined left now currently longer still recently finally actually correction"
 )
 _INSTRUCTION = re.compile(
-    r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages|everything\ (?:above|before)|above|policies|safety|anweisungen|instrucciones)\b
+    r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages
+      |everything\ (?:above|before)|above|policies|safety|anweisungen|instrucciones)\b
     |\b(?:ignoriere|ignora|ignorez|ignore|忽略|无视)\b.{0,30}(?:anweisung|instruc|指令|指示)|(?:忽略|无视).{0,12}(?:指令|指示)
-    |\byou\ (?:are\ now|must(?:\ (?:always|never|not))?|will\ now|are\ no\ longer|have\ to\ (?:always|never))\b|\b(?:from\ now\ on|henceforth),?\ (?:you|always|never|reply|respond|answer|act|forward|send)\b
-    |(?:^|[\n.!?:;]\s*|\b(?:please|and|then|rule:|note:)\s+)(?:always|never)\ (?:forward|send|reply|respond|answer|say|tell|recommend|trust|call|use|include|reveal|share|mention|approve|execute|run|visit|click|obey|follow|add|append|cc|bcc|copy|delete|write|output|return|start|end|ask|refuse|route|transfer|buy|pay)\b
+    |\byou\ (?:are\ now|must(?:\ (?:always|never|not))?|will\ now|are\ no\ longer|have\ to\ (?:always|never))\b
+      |\b(?:from\ now\ on|henceforth),?\ (?:you|always|never|reply|respond|answer|act|forward|send)\b
+    |(?:^|[\n.!?:;]\s*|\b(?:please|and|then|rule:|note:)\s+)(?:always|never)\ (?:forward|send|reply|respond|answer
+      |say|tell|recommend|trust|call|use|include|reveal|share|mention|approve|execute|run|visit|click|obey|follow|add
+      |append|cc|bcc|copy|delete|write|output|return|start|end|ask|refuse|route|transfer|buy|pay)\b
     |\b(?:remember|save|store|memori[sz]e|note|learn|keep)\b.{0,20}\b(?:rule|instruction|command|directive|policy)\b
-    |(?:^|\n)\s*(?:\[|<\|?|\#+\s*)?(?:system|assistant|developer|admin(?:istrator)?|instructions?)(?:\|?>|\])?\s*(?:prompt|message|note|override)?\s*[:>\]]|<\|?(?:im_start|system|/?inst|endoftext)|\[/?INST\]|<</?SYS>>
-    |\b(?:do\ not|don't|never|without)\s+(?:tell(?:ing)?|inform(?:ing)?|alert(?:ing)?|notify(?:ing)?|mention(?:ing)?\s+(?:this|it)\s+to)\s+(?:the\ |to\ the\ )?user\b|\bsystem\ prompt\b|\b(?:new|updated|hidden|secret)\ instructions?\b|\bjailbreak\b|\bdeveloper\ mode\b
-    |\bwhen(?:ever)?\ (?:the\ user|asked|someone|anyone|he|she|they)\b.{0,60}\b(?:reply|respond|answer|say|recommend|send|forward|tell|claim|pretend)\b|\b(?:act|behave|respond|reply|answer)\ (?:as|like)\ (?:if|an?|the|though)\b
-    |\b(?:forward|send|email|upload|post|leak|exfiltrate|transfer|share)\b.{0,60}(?:https?://|\b[\w.+-]+@[\w-]+\.\w+|\b(?:passwords?|credentials|api\ keys?|secrets?|tokens?|all\ (?:mails?|emails?|messages|data|files))\b)""",
+    |(?:^|\n)\s*(?:\[|<\|?|\#+\s*)?(?:system|assistant|developer|admin(?:istrator)?|instructions?)(?:\|?>
+      |\])?\s*(?:prompt|message|note|override)?\s*[:>\]]|<\|?(?:im_start|system|/?inst|endoftext)|\[/?INST\]|<</?SYS>>
+    |\b(?:do\ not|don't|never|without)\s+(?:tell(?:ing)?|inform(?:ing)?|alert(?:ing)?|notify(?:ing)?
+      |mention(?:ing)?\s+(?:this|it)\s+to)\s+(?:the\ |to\ the\ )?user\b|\bsystem\ prompt\b|\b(?:new|updated|hidden
+      |secret)\ instructions?\b|\bjailbreak\b|\bdeveloper\ mode\b
+    |\bwhen(?:ever)?\ (?:the\ user|asked|someone|anyone|he|she|they)\b.{0,60}\b(?:reply|respond|answer|say|recommend
+      |send|forward|tell|claim|pretend)\b|\b(?:act|behave|respond|reply|answer)\ (?:as|like)\ (?:if|an?|the|though)\b
+    |\b(?:forward|send|email|upload|post|leak|exfiltrate|transfer|share)\b.{0,60}(?:https?://|\b[\w.+-]+@[\w-]+\.\w+
+      |\b(?:passwords?|credentials|api\ keys?|secrets?|tokens?|all\ (?:mails?|emails?|messages|data|files))\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
 
@@ -128,15 +138,21 @@ def _supported(candidate: Candidate, turn: Turn) -> bool:
 def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
     """Same subject and slot; where either has no slot, content words in common."""
     candidate = decision.candidate
-    if not _same_subject(candidate, target):
-        return candidate.polarity == "retract" and target.subject.casefold() in (candidate.value or "").casefold().split()
+    if not same_subject(candidate, target):
+        return (
+            candidate.polarity == "retract" and target.subject.casefold() in (candidate.value or "").casefold().split()
+        )
     shared = (stems(candidate.text) | stems(candidate.value or "")) & (stems(target.text) | stems(target.value or ""))
     shared -= stems(candidate.subject)
     if candidate.attribute is None or target.attribute is None:
         return bool(shared)
     if candidate.attribute == target.attribute:
-        return not slot(candidate.attribute).many or bool(shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn))
-    return (bool(shared) and any({candidate.attribute, target.attribute} <= kin for kin in _KINDRED)) or _retracts(candidate, target)
+        return not slot(candidate.attribute).many or bool(
+            shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn)
+        )
+    return (bool(shared) and any({candidate.attribute, target.attribute} <= kin for kin in _KINDRED)) or _retracts(
+        candidate, target
+    )
 
 
 def _retracts(candidate: Candidate, target: Memory) -> bool:
@@ -146,15 +162,6 @@ def _retracts(candidate: Candidate, target: Memory) -> bool:
     if candidate.value is None:
         return any({candidate.attribute, target.attribute} <= kin for kin in _KINDRED)
     return bool(stems(candidate.value) & (stems(target.text) | stems(target.value or "")))
-
-
-def _same_subject(candidate: Candidate, target: Memory) -> bool:
-    one, other = candidate.subject.casefold(), target.subject.casefold()
-    if one == other:
-        return True
-    named = re.search(rf"\b{re.escape(one)}\b", target.text, re.IGNORECASE) if one != "user" else None
-    named = named or (re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE) if other != "user" else None)
-    return bool(named)
 
 
 def _corrects(candidate: Candidate, turn: Turn) -> bool:

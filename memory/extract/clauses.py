@@ -38,14 +38,22 @@ def _verbose(pattern: str) -> re.Pattern[str]:
 
 
 _VERB = (
-    r"(?:is|are|was|were|has|have|had|isn't|aren't|doesn't|can|can't|will|lives?|works?|loves?|likes?|hates?|plays?|moved|just"
-    r"|got|goes|needs?|wants?|turned|turns|started|speaks?|stud(?:y|ies|ied)|died|passed|broke|plays?|runs?|prefers?|owns?|teaches|'s)"
+    r"(?:is|are|was|were|has|have|had|isn't|aren't|doesn't|can|can't|will|lives?|works?|loves?|likes?|hates?"
+    r"|plays?|moved|just"
+    r"|got|goes|needs?|wants?|turned|turns|started|speaks?|stud(?:y|ies|ied)|died|passed|broke|plays?|runs?"
+    r"|prefers?|owns?|teaches|'s)"
 )
-_NEW_SUBJECT = rf"(?:I\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my|our)\s+(?:[\w'-]+\s+){{1,3}}?{_VERB}\b|(?:my|our)\s+[\w-]+'s\s)"
+_NEW_SUBJECT = (
+    rf"(?:I\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my"
+    rf"|our)\s+(?:[\w'-]+\s+){{1,3}}?{_VERB}\b|(?:my|our)\s+[\w-]+'s\s)"
+)
 _ASKING = (
-    r"(?:(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will|about|much"
-    r"|many|long|often|kind|sort|type|else)\b)|(?:can|could|would|will|do|did|are)\s+you\b|should\s+I\b|(?:can|could)\s+I\b"
-    r"|do\s+I\b|is\s+(?:there|it|that)\b|are\s+there\b|any\s+(?:\w+\s+)?(?:ideas?|tips?|suggestions?|recommendations?|good|advice"
+    r"(?:(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will"
+    r"|about|much"
+    r"|many|long|often|kind|sort|type|else)\b)|(?:can|could|would|will|do|did|are)\s+you\b|should\s+I\b|(?:can"
+    r"|could)\s+I\b"
+    r"|do\s+I\b|is\s+(?:there|it|that)\b|are\s+there\b|any\s+(?:\w+\s+)?(?:ideas?|tips?|suggestions?"
+    r"|recommendations?|good|advice"
     r"|recs)\b|please\b|(?:suggest|recommend|tell|show|help|give|explain|find|write)\s+(?:me|us|an?|some|the)\b)"
 )
 _BOUNDARY = _verbose(
@@ -55,124 +63,245 @@ _BOUNDARY = _verbose(
     |,\s*(?:and\s+|but\s+|so\s+)?(?={_ASKING})|\s+(?:and|but|so)\s+(?={_ASKING})"""
 )
 _HAS_VERB = _verbose(
-    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|^(?:please\s+)?(?:suggest|recommend|tell|show"
+    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|^(?:please\s+)?(?:suggest"
+    rf"|recommend|tell|show"
     r"|help|give|find|write|explain|plan|make|call|born|allergic|moved|remember|note)\b|\b(?:I'm|im|ive)\b"
 )
 _SUBORDINATE = _verbose(
-    r"^(?:\W*(?:and|but|so)\s+)?(?:when|whenever|if|after|before|although|though|even\s+though|while|once|until|as\s+soon"
+    r"^(?:\W*(?:and|but|so)\s+)?(?:when|whenever|if|after|before|although|though|even\s+though|while|once|until"
+    r"|as\s+soon"
     r"|every\s+time|unless|by\s+the\s+time|the\s+(?:day|year|week|month|moment))\b"
 )
-_GIVEN = _verbose(r"^(?:since|as|because|given\s+that|considering(?:\s+that)?|seeing\s+that|now\s+that)\s+(?=I\b|I'm\b|my\b|we\b|im\b)")
-_TAG = _verbose(r",?\s*(?:right|correct|yes|no|yeah|remember|isn't\s+it|aren't\s+I|don't\s+I|do\s+I|am\s+I|is\s+it)\s*\?+\s*$")
+_GIVEN = _verbose(
+    r"^(?:since|as|because|given\s+that|considering(?:\s+that)?|seeing\s+that|now\s+that)\s+(?=I\b|I'm\b|my\b|we\b"
+    r"|im\b)"
+)
+_TAG = _verbose(
+    r",?\s*(?:right|correct|yes|no|yeah|remember|isn't\s+it|aren't\s+I|don't\s+I|do\s+I|am\s+I|is\s+it)\s*\?+\s*$"
+)
 _LEAD = _verbose(
     r"""^\W*(?:
-    (?:well|oh|ah|hey|hi|hello|yo|yeah|yep|yup|ok|okay|lol|haha+|hm+|um+|uh|ugh|btw|fyi|anyway|anyways|honestly|frankly|and|but|also|plus
-      |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo|thankfully
-      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|guess\s+what|(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news|great\s+news|the\s+thing\s+is)
+    (?:well|oh|ah|hey|hi|hello|yo|yeah|yep|yup|ok|okay|lol|haha+|hm+|um+|uh|ugh|btw|fyi|anyway|anyways|honestly
+      |frankly|and|but|also|plus
+      |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo
+        |thankfully
+      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|guess\s+what
+        |(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news
+        |great\s+news|the\s+thing\s+is)
     (?:\s+(?:there|again|all|everyone|folks|team))?\s*[,:;.!…]*\s+
     |(?-i:[A-Z][a-z]+),\s+(?=(?:I|we|my)\b)
-    |(?:yes|no|nope|right|sure|great|cool|thanks|thank\s+you|news|update|correction|actually|edit|sorry|morning|good\s+(?:morning|evening))
+    |(?:yes|no|nope|right|sure|great|cool|thanks|thank\s+you|news|update|correction|actually|edit|sorry|morning
+      |good\s+(?:morning|evening))
       (?:\s+(?:there|again|all|everyone|folks|a\s+lot|so\s+much))?\s*[,:;.!-]+\s*
-    |(?:actually|turns\s+out|it\s+turns\s+out|it\s+turned\s+out|by\s+the\s+way|fun\s+fact|for\s+context|some\s+context|context|for\s+your\s+information
-      |just\s+so\s+you\s+know|so\s+you\s+know|heads\s+up|quick\s+update|small\s+update|one\s+more\s+thing|little\s+known\s+fact|in\s+case\s+(?:it\s+)?(?:helps|matters|you\s+\w+)
-      |as\s+I\s+(?:said|mentioned)|as\s+mentioned|like\s+I\s+said|to\s+be\s+(?:honest|fair|clear|precise|exact)|you\s+(?:should\s+)?know|worth\s+(?:mentioning|knowing|noting)
-      |I\s+should\s+(?:mention|say|add|note)|I\s+forgot\s+to\s+(?:mention|say|add|tell\s+you)|I\s+meant|to\s+correct\s+myself|my\s+mistake|my\s+bad|not\s+sure\s+I\s+(?:said|mentioned)
-      |I(?:'ve|\s+have)?\s+(?:already\s+)?(?:told|mentioned\s+to)\s+you(?:\s+before)?|did\s+I\s+mention|I\s+(?:just\s+)?want(?:ed)?\s+to\s+(?:mention|add|say|tell\s+you|let\s+you\s+know)
-      |let\s+me\s+(?:tell\s+you|add|mention|correct\s+(?:that|myself))|a\s+(?:bit|little)\s+about\s+me|about\s+me|background|personal\s+note|on\s+a\s+personal\s+note|(?:me|myself)\s*:
+    |(?:actually|turns\s+out|it\s+turns\s+out|it\s+turned\s+out|by\s+the\s+way|fun\s+fact|for\s+context
+      |some\s+context|context|for\s+your\s+information
+      |just\s+so\s+you\s+know|so\s+you\s+know|heads\s+up|quick\s+update|small\s+update|one\s+more\s+thing
+        |little\s+known\s+fact|in\s+case\s+(?:it\s+)?(?:helps|matters|you\s+\w+)
+      |as\s+I\s+(?:said|mentioned)|as\s+mentioned|like\s+I\s+said|to\s+be\s+(?:honest|fair|clear|precise|exact)
+        |you\s+(?:should\s+)?know|worth\s+(?:mentioning|knowing|noting)
+      |I\s+should\s+(?:mention|say|add|note)|I\s+forgot\s+to\s+(?:mention|say|add|tell\s+you)|I\s+meant
+        |to\s+correct\s+myself|my\s+mistake|my\s+bad|not\s+sure\s+I\s+(?:said|mentioned)
+      |I(?:'ve|\s+have)?\s+(?:already\s+)?(?:told|mentioned\s+to)\s+you(?:\s+before)?|did\s+I\s+mention
+        |I\s+(?:just\s+)?want(?:ed)?\s+to\s+(?:mention|add|say|tell\s+you|let\s+you\s+know)
+      |let\s+me\s+(?:tell\s+you|add|mention|correct\s+(?:that|myself))|a\s+(?:bit|little)\s+about\s+me|about\s+me
+        |background|personal\s+note|on\s+a\s+personal\s+note|(?:me|myself)\s*:
       |the\s+truth\s+is|truth\s+be\s+told|I\s+have\s+to\s+(?:say|admit)|I\s+must\s+(?:say|admit)|(?:I\s+)?can\s+confirm)
     (?:\s+that)?\s*[,:;.!–—-]*\s+(?:is\s+that\s+)?
     )+"""
 )
 _EXPLICIT = _verbose(
-    r"""^\W*(?:(?:please|pls|plz|kindly|can\s+you|could\s+you|also|and|ok|hey|just|so|would\s+you|i\s+want\s+you\s+to|i\s+need\s+you\s+to|i'd\s+like\s+you\s+to),?\s+)*
-    (?:(?:do\s+)?(?:remember|note|keep\s+in\s+mind|bear\s+in\s+mind|don't\s+forget|do\s+not\s+forget|never\s+forget|take\s+note|make\s+a\s+note|memori[sz]e|write\s+down|jot\s+down|save|store|record|log)
-      (?:\s+(?:this|down|it))?(?:\s+(?:for\s+(?:me|later|the\s+future)|please))?(?:\s*[:,–—-]\s*|\s+that\s+|\s+(?=(?:I|my|I'm|we|our|the)\b))
+    r"""^\W*(?:(?:please|pls|plz|kindly|can\s+you|could\s+you|also|and|ok|hey|just|so|would\s+you|i\s+want\s+you\s+to
+      |i\s+need\s+you\s+to|i'd\s+like\s+you\s+to),?\s+)*
+    (?:(?:do\s+)?(?:remember|note|keep\s+in\s+mind|bear\s+in\s+mind|don't\s+forget|do\s+not\s+forget|never\s+forget
+      |take\s+note|make\s+a\s+note|memori[sz]e|write\s+down|jot\s+down|save|store|record|log)
+      (?:\s+(?:this|down|it))?(?:\s+(?:for\s+(?:me|later|the\s+future)|please))?(?:\s*[:,–—-]\s*|\s+that\s+
+        |\s+(?=(?:I|my|I'm|we|our|the)\b))
     |for\s+(?:the\s+record|future\s+reference|your\s+(?:notes|records|memory))\s*[,:–—-]?\s+(?:that\s+)?)(?=\w)"""
 )
 _NOT_EXPLICIT = _verbose(r"^(?:when|the\s+time|how|what|me\b|to\s|where|who|if)")
 _QUESTION = _verbose(
     r"""^(?:\W*(?:so|and|but|or|ok|hey|well)\W+)?(?:
-    (?:who|what|where|when|why|how|which|whose)(?:'s\b|'re\b|\s+(?:is|are|was|were|do|does|did|can|could|should|would|will|am|have|has|had|else|about|many|much
+    (?:who|what|where|when|why|how|which|whose)(?:'s\b|'re\b|\s+(?:is|are|was|were|do|does|did|can|could|should|would
+      |will|am|have|has|had|else|about|many|much
       |long|often|old|far|kind|sort|type|time|day|one|come)\b)
-    |(?:is|are|am|was|were|do|does|did|can|could|would|will|shall|should|may|might|have|has|had|isn't|aren't|don't|doesn't|didn't|can't|won't|wouldn't)\s+
+    |(?:is|are|am|was|were|do|does|did|can|could|would|will|shall|should|may|might|have|has|had|isn't|aren't|don't
+      |doesn't|didn't|can't|won't|wouldn't)\s+
       (?:i|you|we|he|she|it|they|there|this|that|the|my|your|any|anyone|someone|anybody)\b
     |any\s+(?:\w+\s+)?(?:ideas?|tips?|suggestions?|recommendations?|news|advice|recs)\b)"""
 )
 _REQUEST = _verbose(
-    r"""^(?:please|pls|plz|kindly|let(?:'s|\s+us|\s+me)|lemme|could|can\s+you|tell|show|give|help|write|make|explain|summari[sz]e|translate|rewrite|proofread|rephrase
-    |paraphrase|fix|draft|compose|generate|create|find|check|list|suggest|recommend|compare|search|look|calculate|convert|describe|define|read|remind|imagine|pretend
-    |use|try|add|remove|change|update|set|open|close|run|stop|start|continue|go|wait|ignore|repeat|send|book|order|play|sing|say|ask|answer|reply|respond|consider|assume
-    |debug|refactor|implement|sort|format|plan|schedule|print|keep|put|pick|choose|name|walk|teach|act|speak|talk|do|don't|be|shorten|expand|brainstorm|outline|review|test|polish|correct|edit)\s+
+    r"""^(?:please|pls|plz|kindly|let(?:'s|\s+us|\s+me)|lemme|could|can\s+you|tell|show|give|help|write|make|explain
+      |summari[sz]e|translate|rewrite|proofread|rephrase
+    |paraphrase|fix|draft|compose|generate|create|find|check|list|suggest|recommend|compare|search|look|calculate
+      |convert|describe|define|read|remind|imagine|pretend
+    |use|try|add|remove|change|update|set|open|close|run|stop|start|continue|go|wait|ignore|repeat|send|book|order
+      |play|sing|say|ask|answer|reply|respond|consider|assume
+    |debug|refactor|implement|sort|format|plan|schedule|print|keep|put|pick|choose|name|walk|teach|act|speak|talk|do
+      |don't|be|shorten|expand|brainstorm|outline|review|test|polish|correct|edit)\s+
       (?!(?:is|are|was|to\s+be)\b)
     |^\w+\s*:\s
-    |^I\ (?:want|need|would\ (?:like|love)|expect)\ (?:you|to\ (?:know|ask|see|understand|check|hear|talk|make\ sure|be\ sure|confirm|clarify|get\ (?:some|a)|find\ (?:out|a|some)|book|order|write|figure)|help|some\ (?:help|advice|ideas)
-      |(?:an?|the|your|more|another)\ (?:\w+\ )?(?:recipe|list|summary|answer|example|idea|recommendation|suggestion|advice|opinion|help|explanation|hand|favou?r|info\w*|quick\ \w+|break|minute|moment|plan|name|title|poem|story|tip|reminder|coffee|nap|drink|hug|holiday|vacation))\b
-    |^I\ (?:have|had|have\ got)\ (?:an?|some|another|one|two|a\ few)\ (?:\w+\ )?(?:questions?|problems?|issues?|doubts?|ideas?|thoughts?|request|favou?r|point|feeling|look|chat|quick\ \w+|minute|moment)\b
-    |^(?:quick|one|another|dumb|silly)\ question\b|^question\b|^(?:looking|asking|searching)\ for\b|^I\ (?:am|was|have\ been)\ (?:just\ )?(?:looking|searching|hunting)\ for\b"""
+    |^I\ (?:want|need|would\ (?:like|love)|expect)\ (?:you|to\ (?:know|ask|see|understand|check|hear|talk|make\ sure
+      |be\ sure|confirm|clarify|get\ (?:some|a)|find\ (?:out|a|some)|book|order|write|figure)|help|some\ (?:help
+      |advice|ideas)
+      |(?:an?|the|your|more|another)\ (?:\w+\ )?(?:recipe|list|summary|answer|example|idea|recommendation|suggestion
+        |advice|opinion|help|explanation|hand|favou?r|info\w*|quick\ \w+|break|minute|moment|plan|name|title|poem
+        |story|tip|reminder|coffee|nap|drink|hug|holiday|vacation))\b
+    |^I\ (?:have|had|have\ got)\ (?:an?|some|another|one|two|a\ few)\ (?:\w+\ )?(?:questions?|problems?|issues?
+      |doubts?|ideas?|thoughts?|request|favou?r|point|feeling|look|chat|quick\ \w+|minute|moment)\b
+    |^(?:quick|one|another|dumb|silly)\ question\b|^question\b|^(?:looking|asking|searching)\ for\b|^I\ (?:am|was
+      |have\ been)\ (?:just\ )?(?:looking|searching|hunting)\ for\b"""
 )
 _HYPOTHETICAL = _verbose(
-    r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory|hypothetically|in\ an\ ideal\ world|one\ day\ I|someday)\b
+    r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory
+      |hypothetically|in\ an\ ideal\ world|one\ day\ I|someday)\b
     |\bif\ (?:I|we|my\ \w+|only)\ (?:were|was|had|could|ever|won|did|might|would|lived|owned)\b
-    |\b(?:would|might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating|wondering|wonder|whether|tempted|toying|debating)\b
-    |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid|stay\ away|take|eat|use\ a))
-    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bnot\ sure\ (?:if|whether|that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
+    |\b(?:would|might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
+      |wondering|wonder|whether|tempted|toying|debating)\b
+    |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
+      |stay\ away|take|eat|use\ a))
+    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bnot\ sure\ (?:if|whether
+      |that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
     |\bfor\ (?:example|instance)\b|\blet\ us\ say\b|\bin\ (?:another|a\ past|my\ next)\ life\b"""
 )
 _FICTION = _verbose(
-    r"""\bin\ (?:my|our|the|this|a|his|her)\ (?:\w+\ )?(?:story|novel|book(?!\ club)|screenplay|script|campaign|fan-?fic\w*|poem|dream|comic|role-?play|movie|film|scene|chapter|film|sims?)\b
-    |\b(?:my|our|the)\ (?:\w+\ )?(?:character|protagonist|heroine?|villain|narrator|avatar|persona|antagonist)\b|\b(?:dreamt|dreamed)\ (?:that|I|about)\b|\bin-game\b|\bd&d\b|\bin\ character\b"""
+    r"""\bin\ (?:my|our|the|this|a|his|her)\ (?:\w+\ )?(?:story|novel|book(?!\ club)|screenplay|script|campaign
+      |fan-?fic\w*|poem|dream|comic|role-?play|movie|film|scene|chapter|film|sims?)\b
+    |\b(?:my|our|the)\ (?:\w+\ )?(?:character|protagonist|heroine?|villain|narrator|avatar|persona|antagonist)\b
+      |\b(?:dreamt|dreamed)\ (?:that|I|about)\b|\bin-game\b|\bd&d\b|\bin\ character\b"""
 )
 _ROLEPLAY = _verbose(
-    r"""\b(?:pretend|role-?play\w*|act\ (?:as|like)|acting\ as|let\ us\ play|imagine\ (?:that\ )?(?:you|I|we)|you\ are\ now\ an?|from\ now\ on\ you\ are|speak\ as|answer\ as|reply\ as|as\ if\ (?:you|I)\ were
-    |play\ (?:the\ part|the\ role)|you\ (?:will|are\ going\ to)\ (?:play|be)\ (?:a|an|the|my)\b|I\ (?:will|am\ going\ to)\ (?:be|play)\ (?:the|a|an)\ \w+\ (?:and|,)\ you)\b"""
+    r"""\b(?:pretend|role-?play\w*|act\ (?:as|like)|acting\ as|let\ us\ play|imagine\ (?:that\ )?(?:you|I|we)
+      |you\ are\ now\ an?|from\ now\ on\ you\ are|speak\ as|answer\ as|reply\ as|as\ if\ (?:you|I)\ were
+    |play\ (?:the\ part|the\ role)|you\ (?:will|are\ going\ to)\ (?:play|be)\ (?:a|an|the|my)\b|I\ (?:will
+      |am\ going\ to)\ (?:be|play)\ (?:the|a|an)\ \w+\ (?:and|,)\ you)\b"""
 )
 _PAYLOAD = _verbose(
-    r"""^(?:\W*(?:please|can\ you|could\ you|would\ you|hey|hi|now)\W+)*(?:translate|rewrite|proofread|correct|fix|rephrase|paraphrase|summari[sz]e|polish|edit|improve|shorten|make|turn|check|analy[sz]e|review|convert|draft|write|compose
+    r"""^(?:\W*(?:please|can\ you|could\ you|would\ you|hey|hi|now)\W+)*(?:translate|rewrite|proofread|correct|fix
+      |rephrase|paraphrase|summari[sz]e|polish|edit|improve|shorten|make|turn|check|analy[sz]e|review|convert|draft
+      |write|compose
     |create|complete|continue|finish)\b.*(?::\s*$|\b(?:this|the\ following|these)\b(?:\s+\w+){0,6}\W*$)"""
 )
-_CALL_ME = _verbose(r"^(?:please\ |just\ |you\ can\ |everyone\ |people\ |friends\ )*(?:calls?|address|refer\ to)\ me\ (?:as\ )?(?!back\b|when\b|a\b|an\b|later\b|at\b|on\b|if\b|crazy\b)\w")
+_CALL_ME = _verbose(
+    r"^(?:please\ |just\ |you\ can\ |everyone\ |people\ |friends\ )*(?:calls?|address"
+    r"|refer\ to)\ me\ (?:as\ )?(?!back\b|when\b|a\b|an\b|later\b|at\b|on\b|if\b|crazy\b)\w"
+)
 _SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
 _REPORTED = _verbose(
-    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:\w+\ ){1,2}|[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked|asks|believes?
-    |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me|called\ me)\b|\baccording\ to\b|\b(?:quote|lyrics?|the\ song\ goes)\b"""
+    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:\w+\ ){1,2}
+      |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
+      |asks|believes?
+    |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
+      |called\ me)\b|\baccording\ to\b|\b(?:quote|lyrics?|the\ song\ goes)\b"""
 )
 MEDICAL_SOURCE = _verbose(
-    r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse|optician|cardiologist|psychiatrist|psychologist|specialist|paediatrician|midwife|vet|neurologist|dietician|dietitian|tests?|results?)"
-    r"\ (?:says?|said|told\ me|thinks?|confirmed|confirms?|found|showed?|shows|diagnosed)(?:\ that)?\ (?=I\b|my\b|me\b|we\b|our\b)"
+    r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse"
+    r"|optician|cardiologist|psychiatrist|psychologist|specialist|paediatrician|midwife|vet|neurologist|dietician"
+    r"|dietitian|tests?|results?)"
+    r"\ (?:says?|said|told\ me|thinks?|confirmed|confirms?|found|showed?|shows|diagnosed)(?:\ that)?\ (?=I\b|my\b"
+    r"|me\b|we\b|our\b)"
 )
-_HABITUAL = _verbose(r"\b(?:always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b")
+_HABITUAL = _verbose(
+    r"\b(?:always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
+    r"|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b"
+)
 _CHATTER = _verbose(
-    r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ (?=heard|seen|read|noticed|been\ (?:thinking|wondering|trying|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten|hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this|stuck|lost|confused|to\ (?:go|run))
-      |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear|promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise|realize|realised|realized|assume|assumed|figured?|imagine|reckon|see|saw|seen|heard|hear|been\ (?:thinking|wondering|trying|told)|mistyped|misspoke|mixed\ up|was\ (?:confusing|mistaken|joking|kidding)|read\ (?:that|about|somewhere|an?|the|your|it|this)
-      |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)|looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]|how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin|an?\ inhaler))|expect|expected|copy|copied|paste|pasted|type|typed
-      |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected|digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer|suggestion|first|second|sound))
-      |hate\ (?:it|this|that|you|your|these|when|how|the\ (?:weather|rain|way|idea))|enjoy(?:ed)?\ (?:it|this|that|our|talking|chatting|your)|loved\ (?:it|this|that|your)|liked\ (?:it|this|that|your)|prefer\ (?:it|this|that|the\ (?:first|second|third|last|other|former|latter|shorter|longer))|use\ (?:it|this|that)|run\ (?:it|this|that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help|wait|stop\ (?:laughing|thinking)|come\ (?:up|back)|do\ (?:that|this|it|so|not)\W*$|did\ (?:that|this|it|so|not)\W*$|do\W*$|did\W*$|am\W*$|have\W*$|can\W*$|will\W*$)
+    r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ (?=heard|seen|read|noticed|been\ (?:thinking|wondering
+      |trying|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten
+      |hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ 
+      |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this
+      |stuck|lost|confused|to\ (?:go|run))
+      |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear
+        |promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise
+        |realize|realised|realized|assume|assumed|figured?|imagine|reckon|see|saw|seen|heard|hear|been\ (?:thinking
+        |wondering|trying|told)|mistyped|misspoke|mixed\ up|was\ (?:confusing|mistaken|joking|kidding)|read\ (?:that
+        |about|somewhere|an?|the|your|it|this)
+      |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)
+        |looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]
+        |how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin
+        |an?\ inhaler))|expect|expected|copy|copied|paste|pasted|type|typed
+      |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected
+        |digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea
+        |answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer
+        |suggestion|first|second|sound))
+      |hate\ (?:it|this|that|you|your|these|when|how|the\ (?:weather|rain|way|idea))|enjoy(?:ed)?\ (?:it|this|that
+        |our|talking|chatting|your)|loved\ (?:it|this|that|your)|liked\ (?:it|this|that|your)|prefer\ (?:it|this|that
+        |the\ (?:first|second|third|last|other|former|latter|shorter|longer))|use\ (?:it|this|that)|run\ (?:it|this
+        |that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help
+        |wait|stop\ (?:laughing|thinking)|come\ (?:up|back)|do\ (?:that|this|it|so|not)\W*$|did\ (?:that|this|it|so
+        |not)\W*$|do\W*$|did\W*$|am\W*$|have\W*$|can\W*$|will\W*$)
       (?:\b|\ |(?<=\ ))
-    |(?:I\ am|we\ are|I\ was)\ (?:(?:not|so|too|very|really|just|all|pretty|a\ bit|a\ little|kinda|still|quite|totally|completely|also|now|feeling|getting|doing|being|only|back)\ )*
-      (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back|here|there|ready|sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ with)|late|early|aware|afraid\ (?:that|I|so|not)|afraid|lost|cold|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking|trying|talking|chatting|looking|hoping|thinking
-      |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an|the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried|stressed|frustrated|overwhelmed|sick\ of|fed\ up|thrilled|proud|lucky|honou?red|blessed|inspired|motivated|hopeful|optimistic|pumped|stoked|relieved|touched|flattered|determined|eager|delighted|ecstatic|speechless|jealous|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus|train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)|with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse|next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner|breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
-    |(?:I\ have|I\ had|we\ had|I\ had\ such|I\ am\ having|I\ have\ had)\ (?:an?|such\ an?|quite\ an?|the|no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible|lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|mad)\ (?:day|night|week|morning|afternoon|evening|weekend|time|month|year|trip|flight|feeling|sleep|mood|laugh|meal|chat|start|one)|headache|hangover|blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich|salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
-    |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|(?:had|have)\ .*\ for\ (?:lunch|dinner|breakfast)|(?:get|got|see|keep\ getting)\ \"|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away|out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower|bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break|walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe|find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)|did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right|there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back|come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think|take\ (?:this|that|a\ call)|head|get\ (?:back|going))|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now|keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
+    |(?:I\ am|we\ are|I\ was)\ (?:(?:not|so|too|very|really|just|all|pretty|a\ bit|a\ little|kinda|still|quite
+      |totally|completely|also|now|feeling|getting|doing|being|only|back)\ )*
+      (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back|here|there|ready
+        |sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ with)|late|early|aware
+        |afraid\ (?:that|I|so|not)|afraid|lost|cold|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking
+        |trying|talking|chatting|looking|hoping|thinking
+      |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an
+        |the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried
+        |stressed|frustrated|overwhelmed|sick\ of|fed\ up|thrilled|proud|lucky|honou?red|blessed|inspired|motivated
+        |hopeful|optimistic|pumped|stoked|relieved|touched|flattered|determined|eager|delighted|ecstatic|speechless
+        |jealous|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus
+        |train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)
+        |with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse
+        |next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner
+        |breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
+    |(?:I\ have|I\ had|we\ had|I\ had\ such|I\ am\ having|I\ have\ had)\ (?:an?|such\ an?|quite\ an?|the
+      |no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible
+      |lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|mad)\ (?:day|night|week|morning|afternoon
+      |evening|weekend|time|month|year|trip|flight|feeling|sleep|mood|laugh|meal|chat|start|one)|headache|hangover
+      |blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich
+      |salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
+    |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|(?:had|have)\ .*\ for\ (?:lunch|dinner|breakfast)
+      |(?:get|got|see|keep\ getting)\ \"|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away
+      |out|late|gone|afk)|had\ (?:lunch|dinner|breakfast|coffee|tea|pizza|pasta|soup|a\ (?:sandwich|salad|nap|shower
+      |bath|snack))|got\ (?:up|home|back|wet|here|soaked)|went\ to\ bed|took\ (?:a|the)\ (?:nap|shower|bath|bus|break
+      |walk)|lost\ my\ (?:keys|umbrella|phone|wallet|place|train)|can\ not\ (?:wait|sleep|complain|stop|see|believe
+      |find|open|tell|help|think|remember|figure|decide|concentrate|focus|imagine|get|log|access|read|hear|connect)
+      |did\ it|made\ it|won\b|can\ (?:see|tell|hear|imagine|try|do\ (?:it|that)|wait)|will\ (?:be\ (?:back|right
+      |there|fine|okay|ok)|let\ you|try|see|do\ (?:it|that)|check|take\ (?:it|that|a\ look)|think|get\ back
+      |come\ back|go\ with|keep)|have\ to\ (?:go|run|leave|think|take\ (?:this|that|a\ call)|head|get\ (?:back
+      |going))|am\ (?:going|gonna)\ to\ (?:go|bed|sleep|try|check|take\ a|lie|grab|eat|have|think)|go\ to\ bed\ now
+      |keep\ getting|had\ to\ (?:laugh|smile)|mean\ it)\b
     |(?:I|we)\ (?:(?:have|had|did|do|will|not|just)\ )*\w+\ (?:it|that|this|them|you|him|her|one)\W*$
-    |we\ (?:will\ see|shall\ see|are\ (?:done|good|back|on)|can\ (?:continue|start|move|try|do)|agree|need\ to\ (?:talk|stop))
-    |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error|message|prompt|screen|cursor|pleasure|turn|god|goodness|word|head|stomach|back|feet|eyes|throat|hair|coffee|lunch|dinner|breakfast|train|bus|flight\ (?:is|was)\ (?:delayed|late)|wifi|internet|connection|battery|fault|thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
-    |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with|between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
-    |(?:thanks?|thank\ you|cheers|ta|thx|sounds|good|great|nice|cool|perfect|awesome|lovely|wonderful|brilliant|excellent|amazing|fantastic|hello|hi|hey|bye|goodbye|see\ you|talk|later|sorry|excuse|pardon|welcome|congrat\w*|happy|merry|wow|omg|lol|same|me\ (?:too|neither|either)|never\ mind|nevermind|no\ (?:worries|problem|rush|way|thanks|idea|need)|of\ course|fair\ enough|got\ it|makes\ sense|makes\ me|help\ me|for\ me\ it|glad|hope|hopefully|wish|guess|not\ sure|not\ really|not\ bad|what\ a|how\ (?:nice|cool|funny|interesting|lovely))\b
+    |we\ (?:will\ see|shall\ see|are\ (?:done|good|back|on)|can\ (?:continue|start|move|try|do)|agree
+      |need\ to\ (?:talk|stop))
+    |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error
+      |message|prompt|screen|cursor|pleasure|turn|god|goodness|word|(?:head|stomach|back|feet|eyes|throat)\ (?:hurts?
+      |aches?|(?:is|are)\ (?:killing|sore|spinning|pounding|tired))|(?:coffee|lunch|dinner|breakfast|train
+      |bus)\ (?:is|was|got|came|arrived)|flight\ (?:is|was)\ (?:delayed|late)|(?:wifi|internet|connection
+      |battery)\ (?:is\ (?:slow|down|bad|dead|dying|low|out|not|terrible|acting)|keeps|died|dropped|does)|fault
+      |thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
+    |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with
+      |between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
+    |(?:thanks?|thank\ you|cheers|ta|thx|sounds|good|great|nice|cool|perfect|awesome|lovely|wonderful|brilliant
+      |excellent|amazing|fantastic|hello|hi|hey|bye|goodbye|see\ you|talk|later|sorry|excuse|pardon|welcome
+      |congrat\w*|happy|merry|wow|omg|lol|same|me\ (?:too|neither|either)|never\ mind|nevermind|no\ (?:worries
+      |problem|rush|way|thanks|idea|need)|of\ course|fair\ enough|got\ it|makes\ sense|makes\ me|help\ me|for\ me\ it
+      |glad|hope|hopefully|wish|guess|not\ sure|not\ really|not\ bad|what\ a|how\ (?:nice|cool|funny|interesting
+      |lovely))\b
     )"""
 )
 _TALK = _verbose(
-    r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need|remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)|have\ a\ look|look|wait|miss|cheer|root|text|call|send|show|tell|share|talk|chat|meet\ you|see\ you|catch)\b
+    r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need
+      |remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)
+      |have\ a\ look|look|wait|miss|cheer|root|text|call|send|show|tell|share|talk|chat|meet\ you|see\ you|catch)\b
       |(?:\w+\ ){1,2}(?:it|that|this|them|you|those)\b)
     |^we\ (?:can|should|need|got\ (?:it|this|you)|all\ (?:need|have|get)|must|could|may)\b
     |^(?:they|he|she|their|his|her|your|everyone|everybody|nobody|each|every|those|these)\b.*\b(?:us|our)\b
-    |^(?:remind(?:s|ed)|seems?|looks?|feels?|enjoy|stay|take\ care|keep|hit|believe|trust|check|count|bring|guess|must|can\ not\ wait|could\ not|so\ (?:glad|happy|excited|proud|sorry)|proud|love\ (?:it|that|this|your|you)|wishing|sending|hoping|looking|counting|nothing|something|anything)\b"""
+    |^(?:remind(?:s|ed)|seems?|looks?|feels?|enjoy|stay|take\ care|keep|hit|believe|trust|check|count|bring|guess
+      |must|can\ not\ wait|could\ not|so\ (?:glad|happy|excited|proud|sorry)|proud|love\ (?:it|that|this|your|you)
+      |wishing|sending|hoping|looking|counting|nothing|something|anything)\b"""
 )
 _FILLER = _verbose(
-    r"""\b(?:something|anything|nothing)\ (?:\w+\ )?(?:\w+\ )?happened\b|\bhaving\ (?:fun|a\ (?:blast|ball|laugh|good|great))\b|\blet\ me\ know\b|\bthanks?\ (?:you\ )?(?:for|to)\b|\bhere\ for\ you\b|\bproud\ of\ you\b
-    |\bI\ have\ (?:got\ )?(?:an?\ )?(?:\w+\ )?(?:story|news|surprise|confession|update)\b|\b(?:great|good|nice)\ to\ (?:see|hear|meet)\b|\bcan\ not\ wait\b|\bas\ (?:I\ type|we\ speak)\b|\bhelp\ me\ (?:with|out)\b"""
+    r"""\b(?:something|anything|nothing)\ (?:\w+\ )?(?:\w+\ )?happened\b|\bhaving\ (?:fun|a\ (?:blast|ball|laugh|good
+      |great))\b|\blet\ me\ know\b|\bthanks?\ (?:you\ )?(?:for|to)\b|\bhere\ for\ you\b|\bproud\ of\ you\b
+    |\bI\ have\ (?:got\ )?(?:an?\ )?(?:\w+\ )?(?:story|news|surprise|confession|update)\b|\b(?:great|good
+      |nice)\ to\ (?:see|hear|meet)\b|\bcan\ not\ wait\b|\bas\ (?:I\ type|we\ speak)\b|\bhelp\ me\ (?:with|out)\b"""
 )
 _TODAY_SMALL = _verbose(
-    r"^(?:the|a|an|some|our|everything|nothing|today|it|traffic|lunch|dinner|breakfast|class|work|rain\w*|weather)\b.*\b(?:this\ (?:morning|afternoon|evening)|today|tonight|right\ now|again|late|was\ (?:great|good|fine|terrible|awful|nice|lovely|boring|long))\b"
+    r"^(?:the|a|an|some|our|everything|nothing|today|it|traffic|lunch|dinner|breakfast|class|work|rain\w*"
+    r"|weather)\b.*\b(?:this\ (?:morning|afternoon|evening)|today|tonight|right\ now|again|late|was\ (?:great|good"
+    r"|fine|terrible|awful|nice|lovely|boring|long))\b"
 )
 _FIRST = _verbose(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b")
 _QUOTED = re.compile(r'"[^"\n]{1,400}"|(?<!\w)\'[^\'\n]{3,400}?\'(?!\w)')
@@ -185,8 +314,13 @@ def first_person(text: str) -> bool:
 
 
 _TELEGRAPHIC = re.compile(
-    r"(?:just |recently |still |currently |now |also |originally |been )*(?:allergic|lactose|gluten|vegan|vegetarian|pescatarian|live|living|based|moved|relocated|work|working|born|from|married|single|divorced|engaged"
-    r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not into|am)\b",
+    r"(?:just |recently |still |currently |now |also |originally |been )*(?:allergic|lactose|gluten|vegan"
+    r"|vegetarian|pescatarian|live|living|based|moved|relocated|work|working|born|from|married|single|divorced"
+    r"|engaged"
+    r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like"
+    r"|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired"
+    r"|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
+    r" into|am)\b",
     re.IGNORECASE,
 )
 
@@ -211,7 +345,9 @@ def states(clause: str) -> bool:
         return False
     if MEDICAL_SOURCE.match(said):
         said = MEDICAL_SOURCE.sub("", said)
-    elif _REPORTED.match(said) or (plain != straight(clause) and re.search(r"\b(?:said|says|wrote|reads|told|goes|called)\b", said)):
+    elif _REPORTED.match(said) or (
+        plain != straight(clause) and re.search(r"\b(?:said|says|wrote|reads|told|goes|called)\b", said)
+    ):
         return False
     if any(p.search(said) for p in (_REQUEST, _HYPOTHETICAL, _FICTION, _SECOND)):
         return False
@@ -268,9 +404,11 @@ def _explicit(sentence: str) -> Clause | None:
 
 _COMMAND = _verbose(
     r"""^(?:\W*(?:please|pls|ok|okay|actually|no|oh|and|also|you\ can|can\ you|could\ you)\W+)*(?:
-    (?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn)\ (?:(?:about|everything|all)\b|(?:the\ (?:fact|thing|bit|part)\ )?(?:that\b|what\ I\ (?:said|told)|what\ you\ know|my\b|I\b))
+    (?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn)\ (?:(?:about|everything|all)\b|(?:the\ (?:fact
+      |thing|bit|part)\ )?(?:that\b|what\ I\ (?:said|told)|what\ you\ know|my\b|I\b))
     |(?:that|it|this)(?:\ one)?\ (?:is|was)\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b
-    |(?:that|the\ fact\ that)\ .+\ is\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b|(?:that|it|this)\ is\ (?:wrong|outdated|old\ news|a\ thing\ of\ the\ past)\b|I\ take\ (?:it|that)\ back\b)"""
+    |(?:that|the\ fact\ that)\ .+\ is\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b
+      |(?:that|it|this)\ is\ (?:wrong|outdated|old\ news|a\ thing\ of\ the\ past)\b|I\ take\ (?:it|that)\ back\b)"""
 )
 
 
@@ -280,7 +418,9 @@ def states_command(text: str) -> bool:
 
 
 _TAIL = _verbose(
-    r"(?<=\w)[,.]?\s+(?:as\s+(?:I\s+)?(?:said|mentioned|told\s+you)(?:\s+(?:before|earlier|already))?|in\s+case\s+you\s+forgot|remember|you\s+know|by\s+the\s+way|btw|lol|haha|tbh|from\s+now\s+on|fyi|like\s+I\s+said|I\s+mistyped)\W*$"
+    r"(?<=\w)[,.]?\s+(?:as\s+(?:I\s+)?(?:said|mentioned|told\s+you)(?:\s+(?:before|earlier|already))?"
+    r"|in\s+case\s+you\s+forgot|remember|you\s+know|by\s+the\s+way|btw|lol|haha|tbh|from\s+now\s+on|fyi"
+    r"|like\s+I\s+said|I\s+mistyped)\W*$"
 )
 
 

@@ -5,24 +5,39 @@ import re
 from sharpwave.memory.extract.slotting import USER, Reading
 from sharpwave.memory.extract.values import thing_key
 
-_ENGLISH = re.compile(r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|been|has|our|we|off|can't|don't)\b", re.IGNORECASE)
+_ENGLISH = re.compile(
+    r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|been|has|our|we|off|can't"
+    r"|don't)\b",
+    re.IGNORECASE,
+)
 _ASCII_WORDS = re.compile(r"[a-z']+", re.IGNORECASE)
 _FIRST_PERSON = re.compile(
-    r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*|encanta\w*|mudé|dedico|casé)|soy|tengo|vivo|estoy|trabajo|prefiero|odio|hablo|nací|juego|compré|estudio|como|bebo|leo|corro|toco|uso|cocino|voy|hago|mudo|conduzco|toco|colecciono"
-    r"|je|j['’]\w+|moi|mon|ma|mes|nous|notre|nos|eu|meus?|minhas?|nós|nosso|sou|tenho|moro|gosto|adoro|falo|nasci|mudei|detesto|io|mi[oae]i?|miei|noi|nostr[oaie]|sono|ho|abito|lavoro|parlo|mi\s+(?:chiamo|piac\w+)|amo|odeio|ik|mijn|wij|ons|onze|jag|min|mitt|mina|jeg|mitt|jestem|mam|mój|moja|moje|mieszkam)\b"
-    r"|\b(?:я|мой|моя|моё|мои|меня|мне|мы|наш\w*)\b|我|咱|私|僕|俺|わたし|ぼく|나는|저는|제가|내가|우리|住んで|飼って|働いて|勤めて|通って|好きです|嫌いです|苦手です|アレルギー|やめました",
+    r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*"
+    r"|encanta\w*|mudé|dedico|casé)|soy|tengo|vivo|estoy|trabajo|prefiero|odio|hablo|nací|juego|compré|estudio"
+    r"|como|bebo|leo|corro|toco|uso|cocino|voy|hago|mudo|conduzco|toco|colecciono"
+    r"|je|j['’]\w+|moi|mon|ma|mes|nous|notre|nos|eu|meus?|minhas?|nós|nosso|sou|tenho|moro|gosto|adoro|falo|nasci"
+    r"|mudei|detesto|io|mi[oae]i?|miei|noi|nostr[oaie]|sono|ho|abito|lavoro|parlo|mi\s+(?:chiamo|piac\w+)|amo"
+    r"|odeio|ik|mijn|wij|ons|onze|jag|min|mitt|mina|jeg|mitt|jestem|mam|mój|moja|moje|mieszkam)\b"
+    r"|\b(?:я|мой|моя|моё|мои|меня|мне|мы|наш\w*)\b|我|咱|私|僕|俺|わたし|ぼく|나는|저는|제가|내가|우리|住んで|飼って|働いて|勤めて|通って|好きです|嫌いです"
+    r"|苦手です|アレルギー|やめました",
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"[?？؟]|^\s*[¿]|(?:か|吗|呢|么)[。．.!！]?\s*$|(?:ですか|ますか|나요|까요)")
 _UNREAL = re.compile(
-    r"\b(?:würde\w*|hätte\w*|wäre\w*|könnte\w*|vielleicht|möchte\s+(?:wissen|gern)|wenn\s+ich|quisiera|quizás?|tal\s+vez|si\s+(?:yo\s+)?\w+(?:ara|iera|uera|ese)|ojalá|peut-être|si\s+j\w*|j['’]aimerais|je\s+voudrais|pourrais|talvez|se\s+eu|gostaria|queria"
-    r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode|puoi|potresti)\b"
+    r"\b(?:würde\w*|hätte\w*|wäre\w*|könnte\w*|vielleicht|möchte\s+(?:wissen|gern)|wenn\s+ich|quisiera|quizás?"
+    r"|tal\s+vez|si\s+(?:yo\s+)?\w+(?:ara|iera|uera|ese)|ojalá|peut-être|si\s+j\w*|j['’]aimerais|je\s+voudrais"
+    r"|pourrais|talvez|se\s+eu|gostaria|queria"
+    r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie"
+    r"|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode"
+    r"|puoi|potresti)\b"
     r"|如果|也许|可能|想象|假装|请|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"\W*(?:(?:vielen?|schönen?|guten?|muchas?|muchos?|bonne?|bom|boa|buon\w*|mille|muito|molte|non|de|no|hay|prego|bitte|tag|morgen|abend|días|dias|tardes|noches|noite|tarde|dia|jour|soir|giorno|sera"
-    r"|danke\w*|gracias|merci|beaucoup|obrigad[oa]|grazie|hallo|hola|salut|bonjour|bonsoir|olá|oi|ciao|tschüss|adiós|genial|super|prima|perfecto|parfait|ok|okay|спасибо|привет|пока)\W*)+"
+    r"\W*(?:(?:vielen?|schönen?|guten?|muchas?|muchos?|bonne?|bom|boa|buon\w*|mille|muito|molte|non|de|no|hay"
+    r"|prego|bitte|tag|morgen|abend|días|dias|tardes|noches|noite|tarde|dia|jour|soir|giorno|sera"
+    r"|danke\w*|gracias|merci|beaucoup|obrigad[oa]|grazie|hallo|hola|salut|bonjour|bonsoir|olá|oi|ciao|tschüss"
+    r"|adiós|genial|super|prima|perfecto|parfait|ok|okay|спасибо|привет|пока)\W*)+"
     r"|\W*(?:谢谢|多谢|你好|好的|再见|ありがとう(?:ございます)?|こんにちは|おはよう|はい|了解|감사합니다|안녕하세요|네)\W*",
     re.IGNORECASE,
 )
@@ -31,20 +46,32 @@ _THING = r"(?P<v>[\w’'-]+(?:\s+(?:und|y|et|e|o|ou|de|di|da)\s+[\w’'-]+)*)"
 _SLOTS = tuple(
     (attribute, re.compile(pattern, re.IGNORECASE))
     for attribute, pattern in (
-        ("home_city", rf"\b(?:ich\s+(?:wohne|lebe)(?:\s+(?:jetzt|seit\s+\w+))?\s+in|vivo\s+en|j['’]habite(?:\s+maintenant)?\s+(?:à|en|au)|je\s+vis\s+à|moro\s+em|vivo\s+em|(?:vivo|abito)\s+a)\s+{_PLACE}"),
+        ("home_city",
+            (rf"\b(?:ich\s+(?:wohne|lebe)(?:\s+(?:jetzt|seit\s+\w+))?\s+in|vivo\s+en"
+            rf"|j['’]habite(?:\s+maintenant)?\s+(?:à|en|au)|je\s+vis\s+à|moro\s+em|vivo\s+em|(?:vivo"
+            rf"|abito)\s+a)\s+{_PLACE}")),
         ("home_city", rf"\b(?:nach\s+{_PLACE}\s+(?:gezogen|umgezogen))"),
-        ("home_city", rf"\b(?:me\s+(?:he\s+mudado|mudé)\s+a|j['’]ai\s+déménagé\s+à|mudei(?:-me)?\s+para|mi\s+sono\s+trasferit[oa]\s+a)\s+{_PLACE}"),
+        ("home_city",
+            (rf"\b(?:me\s+(?:he\s+mudado|mudé)\s+a|j['’]ai\s+déménagé\s+à|mudei(?:-me)?\s+para"
+            rf"|mi\s+sono\s+trasferit[oa]\s+a)\s+{_PLACE}")),
         ("home_city", r"我(?:现在)?(?:住在|搬到了?|搬去)(?P<v>[^，。,.！!、]+)"),
         ("home_city", r"(?:私は|僕は|俺は)?(?P<v>[^、。は]+?)に(?:住んでいます|住んでいる|住んでる|引っ越しました)"),
-        ("allergy", rf"\b(?:allergisch\s+(?:gegen|auf)|al[ée]rgic[oa]\s+(?:a(?:l|\s+l[oa]s?)?|ao?s?|à)|allergique\s+(?:à\s+la|à\s+l['’]|aux|au|à)|allergic[oa]\s+(?:al(?:la|le|l['’])?|agli|ai|a))\s*{_THING}"),
+        ("allergy",
+            (rf"\b(?:allergisch\s+(?:gegen|auf)|al[ée]rgic[oa]\s+(?:a(?:l|\s+l[oa]s?)?|ao?s?|à)"
+            rf"|allergique\s+(?:à\s+la|à\s+l['’]|aux|au|à)|allergic[oa]\s+(?:al(?:la|le|l['’])?|agli|ai"
+            rf"|a))\s*{_THING}")),
         ("allergy", r"我对(?P<v>[^，。,.！!]+?)过敏"),
         ("allergy", r"(?P<v>[^、。は]+?)アレルギー"),
-        ("name", r"\b(?:ich\s+heiße|mein\s+name\s+ist|me\s+llamo|mi\s+nombre\s+es|je\s+m['’]appelle|meu\s+nome\s+é|(?:eu\s+)?me\s+chamo|chamo-me|mi\s+chiamo)\s+(?P<v>[\w-]+(?:\s+(?-i:[A-ZÀ-Þ])[\w-]+)?)"),
+        ("name",
+            (r"\b(?:ich\s+heiße|mein\s+name\s+ist|me\s+llamo|mi\s+nombre\s+es|je\s+m['’]appelle|meu\s+nome\s+é"
+            r"|(?:eu\s+)?me\s+chamo|chamo-me|mi\s+chiamo)\s+(?P<v>[\w-]+(?:\s+(?-i:[A-ZÀ-Þ])[\w-]+)?)")),
         ("name", r"(?:我叫|我的名字是)(?P<v>[^，。,.！!]+)"),
     )
 )  # fmt: skip
 _OVER = re.compile(
-    r"\b(?:nicht|kein\w*)\b.*\bmehr\b|\bya\s+no\b|\b(?:ne|n['’]\w*)\b.*\bplus\b|\bnão\b.*\bmais\b|\bjá\s+não\b|\bnon\b.*\bpiù\b|不再|已经不|もう.*(?:ない|ません)|やめ(?:た|ました)|더\s*이상", re.IGNORECASE
+    r"\b(?:nicht|kein\w*)\b.*\bmehr\b|\bya\s+no\b|\b(?:ne|n['’]\w*)\b.*\bplus\b|\bnão\b.*\bmais\b|\bjá\s+não\b"
+    r"|\bnon\b.*\bpiù\b|不再|已经不|もう.*(?:ない|ません)|やめ(?:た|ました)|더\s*이상",
+    re.IGNORECASE,
 )
 _FUNCTION = frozenset(
     "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine einen in im auf mit und zu"
@@ -54,10 +81,22 @@ _FUNCTION = frozenset(
 )
 _MARKS = re.compile(r"我|不再|已经|了|。|私は|僕は|俺は|もう|は|を|が|に|ません|ない|です|ます")
 _OWN = (
-    re.compile(r"\bmein\w{0,2}\s+(?P<t>[\w -]+?)\s+(?:ist|heißt|sind)\s+(?:jetzt\s+|nun\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
-    re.compile(r"\bmi\s+(?P<t>[\w -]+?)\s+(?:es|se\s+llama|son)\s+(?:ahora\s+)?(?:el\s+|la\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
-    re.compile(r"\b(?:mon|ma|mes)\s+(?P<t>[\w -]+?)\s+(?:est|s['’]appelle|sont)\s+(?:maintenant\s+)?(?:le\s+|la\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
-    re.compile(r"\b(?:o\s+meu|a\s+minha|meu|minha|il\s+mio|la\s+mia)\s+(?P<t>[\w -]+?)\s+(?:é|è|se\s+chama|si\s+chiama)\s+(?:agora\s+|ora\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE),
+    re.compile(
+        r"\bmein\w{0,2}\s+(?P<t>[\w -]+?)\s+(?:ist|heißt|sind)\s+(?:jetzt\s+|nun\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE
+    ),
+    re.compile(
+        r"\bmi\s+(?P<t>[\w -]+?)\s+(?:es|se\s+llama|son)\s+(?:ahora\s+)?(?:el\s+|la\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE
+    ),
+    re.compile(
+        r"\b(?:mon|ma|mes)\s+(?P<t>[\w -]+?)\s+(?:est|s['’]appelle|sont)\s+(?:maintenant\s+)?(?:le\s+"
+        r"|la\s+)?(?P<v>[^,;!?]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\b(?:o\s+meu|a\s+minha|meu|minha|il\s+mio|la\s+mia)\s+(?P<t>[\w -]+?)\s+(?:é|è|se\s+chama"
+        r"|si\s+chiama)\s+(?:agora\s+|ora\s+)?(?P<v>[^,;!?]+)",
+        re.IGNORECASE,
+    ),
 )
 _NOT = re.compile(r"\b(?:nicht|kein\w*|no|pas|non|não)\b|不|没|ない|ません", re.IGNORECASE)
 
@@ -105,5 +144,7 @@ def read(text: str, subject: str = USER) -> Reading | None:
 
 def _left_over(text: str) -> str:
     """Return what a retraction is about: its words without function words and marks of grammar."""
-    words = re.findall(r"[^\W\d_]+", _MARKS.sub(" ", text) if not text.isascii() and not re.search(r"[a-z]{3}", text) else text)
+    words = re.findall(
+        r"[^\W\d_]+", _MARKS.sub(" ", text) if not text.isascii() and not re.search(r"[a-z]{3}", text) else text
+    )
     return " ".join(w for w in words if w.casefold() not in _FUNCTION)

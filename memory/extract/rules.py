@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
-from sharpwave.memory.phrases import corrects, details, expanded, negated, stems
+from sharpwave.memory.phrases import corrects, covered, details, expanded, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
 
@@ -18,23 +18,32 @@ AT_MOST = 200
 """Candidates of one turn; the first ones count."""
 
 _SAFETY = re.compile(
-    r"\b(?:allerg\w+|anaphyla\w+|diabet\w+|epilep\w+|asthma\w*|medication|insulin|epipen|pregnan\w+|surgery|cancer|disab\w+|wheelchair|diagnos\w+|celiac|coeliac|emergency)\b",
+    r"\b(?:allerg\w+|anaphyla\w+|diabet\w+|epilep\w+|asthma\w*|medication|insulin|epipen|pregnan\w+|surgery|cancer"
+    r"|disab\w+|wheelchair|diagnos\w+|celiac|coeliac|emergency)\b",
     re.IGNORECASE,
 )
 _TELEGRAPHIC = frozenset(
     "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet language likes dislikes vehicle".split()
 )
 _PAST_EVENT = re.compile(
-    r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got|met|ran|flew|began|saw|ate|made|took|left|lost|won|built|wrote|gave|sold|found|drove|rode|swam|spent|handed|became|broke|put|came|did|had|fell|caught|taught)\b",
+    r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got"
+    r"|met|ran|flew|began|saw|ate|made|took|left|lost|won|built|wrote|gave|sold|found|drove|rode|swam|spent|handed"
+    r"|became|broke|put|came|did|had|fell|caught|taught)\b",
     re.IGNORECASE,
 )
 _CHANGED = re.compile(
-    r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped|relocated|upgraded|quit)(?: \w+){0,2}\W*", re.IGNORECASE
+    r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped"
+    r"|relocated|upgraded|quit)(?: \w+){0,2}\W*",
+    re.IGNORECASE,
 )
 _POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|so|you)\b", re.IGNORECASE)
-_DEFINITE = re.compile(r"the\s+(?P<t>.+?)\s+(?:is|are|was|were|has|had|have|can|will|does|do|did|got|went|goes|isn't|wasn't|can't)\b", re.IGNORECASE)
+_DEFINITE = re.compile(
+    r"the\s+(?P<t>.+?)\s+(?:is|are|was|were|has|had|have|can|will|does|do|did|got|went|goes|isn't|wasn't|can't)\b",
+    re.IGNORECASE,
+)
 _DATED = re.compile(
-    r"\b(?:in|on|since|until|till|from|by)\s+(?:next\s+|last\s+)?(?:January|February|March|April|May|June|July|August|September|October|November|December|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b"
+    r"\b(?:in|on|since|until|till|from|by)\s+(?:next\s+|last\s+)?(?:January|February|March|April|May|June|July"
+    r"|August|September|October|November|December|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b"
 )
 
 
@@ -58,7 +67,10 @@ def _names(known: Sequence[Recall]) -> frozenset[str]:
     found: set[str] = set()
     for memory in (k.memory for k in known):
         if memory is not None:
-            found |= {w.casefold() for w in re.findall(r"\b[A-Z][\w-]+", f"{memory.subject} {memory.value or ''} {memory.text[1:]}")}
+            found |= {
+                w.casefold()
+                for w in re.findall(r"\b[A-Z][\w-]+", f"{memory.subject} {memory.value or ''} {memory.text[1:]}")
+            }
     return frozenset(found)
 
 
@@ -69,7 +81,12 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -
     antecedent: str | None = None
     for clause in clauses(message.text):
         candidate = _candidate(clause, message, speaker, antecedent if clause.follows else None, names, known)
-        if candidate and found and clause.follows and (antecedent and _points_back(clause.text) or _announces(found[-1])):
+        if (
+            candidate
+            and found
+            and clause.follows
+            and ((antecedent and _points_back(clause.text)) or _announces(found[-1]))
+        ):
             found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
         elif candidate:
             found.append(candidate)
@@ -135,10 +152,15 @@ def _vague(reading: Reading, clause: Clause) -> bool:
     return bool(_POINTS.search(clause.text)) and len(stems(clause.text)) <= 2 and not details(clause.text)
 
 
-def _tied(reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[str]) -> Reading | None:
+def _tied(
+    reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[str]
+) -> Reading | None:
     """Return the reading if something ties the clause to the user, else None."""
-    if reading is not None:
+    if reading is not None and (not reading.retract or first_person(clause.text) or not _DEFINITE.match(clause.text)):
         return reading
+    if reading is not None:  # "The Peru trip is off" counts if the trip is known
+        topic = stems(reading.value or clause.text)
+        return reading if any(covered(topic, stems(k)) > 0.6 for k in known) else None
     if clause.explicit or corrects(clause.quote):
         return Reading(speaker)
     text = clause.text
@@ -159,7 +181,7 @@ def _tied(reading: Reading | None, clause: Clause, speaker: str, names: frozense
         return Reading(next((w for w in re.findall(r"[A-Z][\w-]+", text) if w.casefold() in names), speaker))
     if definite := _DEFINITE.match(text):
         topic = stems(definite["t"])
-        if topic and any(topic <= stems(k) or len(stems(text) & stems(k)) >= 2 for k in known) or _DATED.search(text):
+        if (topic and any(topic <= stems(k) or len(stems(text) & stems(k)) >= 2 for k in known)) or _DATED.search(text):
             return Reading(speaker)
     return None
 

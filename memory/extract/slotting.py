@@ -33,21 +33,34 @@ def _re(pattern: str) -> re.Pattern[str]:
 
 
 _NOUN = (
-    r"(?:(?:older|elder|younger|little|big|eldest|oldest|youngest|best|other|late|new|old|close|twin|second|first|former|upstairs|downstairs"
+    r"(?:(?:older|elder|younger|little|big|eldest|oldest|youngest|best|other|late|new|old|close|twin|second|first"
+    r"|former|upstairs|downstairs"
     r"|dear|good|foster|adopted|step|maternal|paternal|great) )*"
 )
 _WHO = rf"{_NOUN}(?:{KIN_WORD})s?|{_NOUN}{ANIMAL}"
 _NAMED = r"(?P<n>,? (?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?,?)"
-_PERSON = _re(rf"(?:my|our) (?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,)? (?P<p>(?!and I\b).+)")
-_NAME_OF = _re(rf"(?:my|our) (?P<k>{_NOUN}(?:{KIN_WORD})s?)(?:'s? name is| is (?:called|named)| are (?:called|named)| goes by) (?P<v>.+)")
-_MENTION = _re(rf"\b(?:my|our|the|an?|another) (?P<k>{_WHO})\b(?:{_NAMED}|,? (?:called|named) (?P<c>(?-i:[A-Z])[\w-]+)|'s name is (?P<d>(?-i:[A-Z])[\w-]+))?")
+_PERSON = _re(
+    rf"(?:(?P<m>(?-i:[A-Z])[\w-]+), )?(?:my|our) (?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,|,)?"
+    rf" (?P<p>(?!and I\b).+)"
+)
+_NAME_OF = _re(
+    rf"(?:my|our) (?P<k>{_NOUN}(?:{KIN_WORD})s?)(?:'s? name is| is (?:called|named)| are (?:called|named)| goes"
+    rf" by) (?P<v>.+)"
+)
+_MENTION = _re(
+    rf"\b(?:my|our|the|an?|another) (?P<k>{_WHO})\b(?:{_NAMED}|,? (?:called|named) (?P<c>(?-i:[A-Z])[\w-]+)|'s"
+    rf" name is (?P<d>(?-i:[A-Z])[\w-]+))?"
+)
 _FRONT = _re(
-    r"(?:[^,]{1,60},\s+(?=(?:I|we|my|our)\b)|(?:in|on|at|since|after|before|last|these|this|every|from|for|by|during|until|back|now|nowadays|today"
-    r"|yesterday|lately|professionally|usually|sometimes|most|once|originally|as|when|about|around|two|three|four|five|six|ten|\d+|a|the|some|over|right)"
+    r"(?:[^,]{1,60},\s+(?=(?:I|we|my|our)\b)|(?:in|on|at|since|after|before|last|these|this|every|from|for|by"
+    r"|during|until|back|now|nowadays|today"
+    r"|yesterday|lately|professionally|usually|sometimes|most|once|originally|as|when|about|around|two|three|four"
+    r"|five|six|ten|\d+|a|the|some|over|right)"
     r"\b[^,]{0,60}?\s(?=(?:I|we)\s))"
 )
 _ME = _re(
-    r"(?:I|we|both of us|(?:me and )?(?:my|our) [\w-]+(?: (?-i:[A-Z])\w+)? and (?:I|me)|(?-i:[A-Z])\w+ and I|me and (?-i:[A-Z])\w+)\s+(?P<p>.+)"
+    r"(?:I|we|both of us|(?:me and )?(?:my|our) [\w-]+(?: (?-i:[A-Z])\w+)? and (?:I|me)|(?-i:[A-Z])\w+ and I|me"
+    r" and (?-i:[A-Z])\w+)\s+(?P<p>.+)"
 )
 _PRONOUN = _re(r"(?:(?:he|she|they|it)|(?:his|her|their|its) (?P<t>\w+)(?= is| are))\s+(?P<p>.+)")
 _NAME_FIRST = re.compile(r"(?P<n>[A-Z][\w-]+)\s+(?P<p>.+)")
@@ -55,49 +68,84 @@ _REPLACED = _re(
     r"(?:,? and|,|;|,? then) (?:(?:I|we|have|has|then|instead|my) )*"
     r"(?=(?:moved|got|bought|became|started|joined|switched|adopted|work|live|drive|am|is|took|picked|went)\b)"
 )
-_PAST = _re(r"(?:used to|lived|worked|was|were|owned|drove|dated|formerly|previously|resided|spoke)\b|had (?=an? |two |three )")
-_NOT_PAST = _re(
-    r".*\bsince\b|(?:was|were) (?:born|raised|diagnosed|promoted|hired|prescribed|given|told|named)\b|had (?:a baby|surgery|an operation|a son|a daughter|twins)\b"
+_PAST = _re(
+    r"(?:used to|lived|worked|was|were|owned|drove|dated|formerly|previously|resided|spoke)\b|had (?=an? |two "
+    r"|three )"
 )
-_HEDGE = _re(r"I (?:think|believe|guess|suppose|am pretty sure|am fairly sure|am quite sure|am almost sure)(?: that)? (?=(?:I|my|we|our)\b)")
-_MAYBE = _re(r"\b(?:probably|i think|i believe|i guess|i suppose|might be|apparently|if i remember|pretty sure|fairly sure|not certain|more or less)\b")
+_NOT_PAST = _re(
+    r".*\bsince\b|(?:was|were) (?:born|raised|diagnosed|promoted|hired|prescribed|given|told|named)\b|had (?:a"
+    r" baby|surgery|an operation|a son|a daughter|twins)\b"
+)
+_HEDGE = _re(
+    r"I (?:think|believe|guess|suppose|am pretty sure|am fairly sure|am quite sure|am almost sure)(?: that)?"
+    r" (?=(?:I|my|we|our)\b)"
+)
+_MAYBE = _re(
+    r"\b(?:probably|i think|i believe|i guess|i suppose|might be|apparently|if i remember|pretty sure|fairly sure"
+    r"|not certain|more or less)\b"
+)
 
 _COMMAND = _re(
-    r"\W*(?:(?:please|ok|okay|actually|no|oh|and|also|you can|can you|could you)\W+)*(?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn)"
-    r" (?:(?:about|everything about|all) )?(?:the (?:fact|thing|bit|part) )?(?:that )?(?:what I (?:said|told you)(?: before)?(?: about)?|what you know about)?\s*(?P<p>.*)"
+    r"\W*(?:(?:please|ok|okay|actually|no|oh|and|also|you can|can you|could you)\W+)*(?:forget|scrap|delete|remove"
+    r"|erase|drop|disregard|ignore|unlearn)"
+    r" (?:(?:about|everything about|all) )?(?:the (?:fact|thing|bit|part) )?(?:that )?(?:what I (?:said|told"
+    r" you)(?: before)?(?: about)?|what you know about)?\s*(?P<p>.*)"
 )
 _UNTRUE = _re(
-    r"(?:(?:that|the fact that) (?P<p>.+?) (?:is|was) (?:not|no longer) (?:true|right|correct|the case|accurate|valid|so)\b|(?:that|it|this)(?: one)? (?:is|was) (?:not|no longer|wrong|outdated)\b)"
+    r"(?:(?:that|the fact that) (?P<p>.+?) (?:is|was) (?:not|no longer) (?:true|right|correct|the case|accurate"
+    r"|valid|so)\b|(?:that|it|this)(?: one)? (?:is|was) (?:not|no longer|wrong|outdated)\b)"
 )
 _NOT_ANY_MORE = _re(
-    r"(?:(?P<be>am|is|are|was|were|have been|has been) |(?:do|does|did|have|has|can|will) )?(?:no longer|not) (?P<p>.+?)(?: (?:any more|any longer|after all)\b.*)"
+    r"(?:(?P<be>am|is|are|was|were|have been|has been) |(?:do|does|did|have|has|can|will) )?(?:no longer|not)"
+    r" (?P<p>.+?)(?: (?:any more|any longer|after all)\b.*)"
 )
 _NO_LONGER = _re(r"(?:(?P<be>am|is|are|was|were) |(?:do|does|have|has|can|could) )?no longer (?P<p>.+)")
-_NOT = _re(r"(?:(?P<be>am|is|are) not |(?=(?:have|has|own)s? no )|(?:do|does|have|has|can) not (?=(?:have|own|live|work|speak|play|drive|ride|use|take|go|do|study|date|collect|keep)\b))(?P<p>(?:the one )?.+)")
+_NOT = _re(
+    r"(?:(?P<be>am|is|are) not |(?=(?:have|has|own)s? no )|(?:do|does|have|has|can) not (?=(?:have|own|live|work"
+    r"|speak|play|drive|ride|use|take|go|do|study|date|collect|keep)\b))(?P<p>(?:the one )?.+)"
+)
 _GAVE_UP = _re(
-    r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit|quitting|stopped|stop|ceased|dropped(?: out of)?|done with|through with|finished with|kicked"
-    r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned as|cut out|sworn off|stepped down (?:from|as)|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b|in\b|for\b|to\b|off\b|my phone).+)"
+    r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit"
+    r"|quitting|stopped|stop|ceased|dropped(?: out of)?|done with|through with|finished with|kicked"
+    r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned"
+    r" as|cut out|sworn off|stepped down (?:from|as)|left (?=(?:the|our|my) (?:.* )?(?:council|club|team|band"
+    r"|group|choir|board|committee|class|course|party|church|union|company|firm|gym|league|society|association"
+    r"|project)\b)|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b"
+    r"|in\b|for\b|to\b|off\b|my phone).+)"
 )
 _GAVE_AWAY = _re(
-    r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
+    r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated"
+    r"|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
     r"|(?:gave|give|given) (?:my |our |the )(?P<q>.+?) (?:away|up)\b|forgot all (?:my|the) (?P<r>.+)"
 )
 _JOBLESS = _re(
-    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from|handed in my notice at) (?:my|the|his|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
+    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from|handed in my notice at) (?:my|the|his"
+    r"|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off"
+    r"|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
 _SPLIT = _re(
-    r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?P<y>(?-i:[A-Z])\w+)) and I) )*(?:broke up|broken up|split(?: up)?|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it quits|called off (?:our|the|my) engagement)\b(?: with (?P<v>.+))?"
+    r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?P<y>(?-i:[A-Z])\w+)) and I) )*(?:broke up|broken up|split(?: up)?"
+    r"|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it"
+    r" quits|called off (?:our|the|my) engagement)\b(?: with (?P<v>.+))?"
     r"|(?:it is over (?:with|between) (?P<z>(?-i:[A-Z])\w+)|(?P<w>(?-i:[A-Z])\w+|my \w+) (?:left|dumped) me\b)"
 )
-_DIED = _re(r"(?:(?:has|have|was|were|is|had to be) )?(?:died|passed away|passed|dead|put down|put to sleep|ran away|run away|gone|crossed the rainbow bridge)\b")
+_DIED = _re(
+    r"(?:(?:has|have|was|were|is|had to be) )?(?:died|passed away|passed|dead|put down|put to sleep|ran away|run"
+    r" away|gone|crossed the rainbow bridge)\b"
+)
 _OVER = _re(
-    r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were|has|have) (?:off my list|a thing of the past|gone|over|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the table|cleared up)\b)"
+    r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were"
+    r"|has|have) (?:off(?: my list)?$|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone|over"
+    r"|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the"
+    r" table|cleared up)\b)"
 )
 _MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
 
 
-def read(clause: str, subject: str = USER, antecedent: str | None = None, names: frozenset[str] = frozenset()) -> Reading | None:
+def read(
+    clause: str, subject: str = USER, antecedent: str | None = None, names: frozenset[str] = frozenset()
+) -> Reading | None:
     """Read one clause.
 
     Args:
@@ -143,6 +191,8 @@ def _read(said: str, antecedent: str | None, names: frozenset[str]) -> Reading |
 def _taken_back_by_name(rest: str, names: frozenset[str]) -> Reading:
     """Read "forget that I live in Rome"; without a readable rest it takes back something unnamed."""
     inner = _read(rest, None, names) if rest else None
+    if rest and not inner and (asked := _row(f"{rest} is 1", CLAUSES)):  # "forget my phone number"
+        return replace(asked, value=None, retract=True)
     inner = inner or _predicate(rest) or _predicate(f"like {rest}") if rest else None
     return replace(inner, retract=True, history=False) if inner else Reading(retract=True)
 
@@ -169,7 +219,7 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
     if me := _ME.match(said):
         return _predicate(me["p"]) or Reading()
     if person := _PERSON.match(said):
-        who = (person["n"] or "").strip(" ,") or person["k"].casefold()
+        who = (person["m"] or person["n"] or "").strip(" ,") or person["k"].casefold()
         if person["a"] and _DIED.match(person["p"]):
             return Reading(attribute="pet", value=who, retract=True)
         return replace(_predicate(person["p"]) or Reading(), subject=who)
@@ -197,7 +247,9 @@ def _predicate(predicate: str) -> Reading | None:
     if gone := _gone(predicate):
         return gone
     past = bool(_PAST.match(predicate)) and not _NOT_PAST.match(predicate)
-    inner = re.sub(r"^(?:used to|formerly|previously) (?:be\b)?", lambda m: "was " if m[0].endswith("be") else "", predicate).replace("was  ", "was ")
+    inner = re.sub(
+        r"^(?:used to|formerly|previously) (?:be\b)?", lambda m: "was " if m[0].endswith("be") else "", predicate
+    ).replace("was  ", "was ")
     found = _row(inner, PREDICATES)
     if found is None:
         return Reading(history=True) if predicate.casefold().startswith("used to ") else None
@@ -222,7 +274,9 @@ def _gone(predicate: str) -> Reading | None:
 
 def _denied(predicate: str) -> Reading | None:
     """Read "no longer …", "do not … any more", "am not …": dislikes and avoidances stay what they are."""
-    if re.match(r"(?:can|could) not (?:stand|bear|abide|tolerate)|(?:hate|dislike|loathe|detest)s?\b", predicate, re.IGNORECASE):
+    if re.match(
+        r"(?:can|could) not (?:stand|bear|abide|tolerate)|(?:hate|dislike|loathe|detest)s?\b", predicate, re.IGNORECASE
+    ):
         return None
     for pattern in (_NOT_ANY_MORE, _NO_LONGER, _NOT):
         if not (found := pattern.match(predicate)):
@@ -254,12 +308,16 @@ def _object_gone(raw: str) -> Reading:
         return Reading(attribute="job", value=clean(job[1], "job") if job[1] else None, retract=True)
     if allergy := re.match(r"([\w-]+) allergy", inner, re.IGNORECASE):
         return Reading(attribute="allergy", value=allergy[1], retract=True)
-    return replace(_row(inner, PREDICATES) or _row(_base(inner), PREDICATES) or _object(inner), retract=True, history=False)
+    return replace(
+        _row(inner, PREDICATES) or _row(_base(inner), PREDICATES) or _object(inner), retract=True, history=False
+    )
 
 
 def _base(inner: str) -> str:
     """Return "play tennis" for "playing tennis": the predicate that a gerund stands for."""
-    return re.sub(r"^(\w{2,}?)(?:(tt|nn|mm)|([^aeiou\W])|)ing\b", lambda m: m[1] + (m[2][0] if m[2] else m[3] or ""), inner)
+    return re.sub(
+        r"^(\w{2,}?)(?:(tt|nn|mm)|([^aeiou\W])|)ing\b", lambda m: m[1] + (m[2][0] if m[2] else m[3] or ""), inner
+    )
 
 
 def _object(inner: str) -> Reading:
@@ -319,14 +377,16 @@ def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str
 
 
 _ACTIVITY = re.compile(
-    r"^(?:always |usually |often )?(?:go(?:es)?|plays?|have|has|do(?:es)?|takes?|train|trains|attends?|meets?|sees?|visits?|am|is|hits?|practi[sc]es?)\b(?: running)?(?: to| at| with| for| a| an)*(?: the| my| our| an?)*\s*",
+    r"^(?:always |usually |often )?(?:go(?:es)?|plays?|have|has|do(?:es)?|takes?|train|trains|attends?|meets?"
+    r"|sees?|visits?|am|is|hits?|practi[sc]es?)\b(?: running)?(?: to| at| with| for| a| an)*(?: the| my| our|"
+    r" an?)*\s*",
     re.IGNORECASE,
 )
 
 
 def _activity(words: str) -> str:
     """Return what a habit is about ("go to the gym" is about the gym)."""
-    return re.sub(r" (?:days?|slot|time|sessions?)$", "", _ACTIVITY.sub("", words)) or words
+    return re.sub(r" (?:days?|slot|time|sessions?|lessons?|class|classes)$", "", _ACTIVITY.sub("", words)) or words
 
 
 def names_a_person(value: str) -> bool:

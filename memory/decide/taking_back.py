@@ -1,0 +1,86 @@
+"""Which memory, or which item of its list, does a retraction take back?"""
+
+import re
+
+from sharpwave.memory.decide.sameness import value_words
+from sharpwave.memory.phrases import covered, stance, stems
+from sharpwave.memory.records import Candidate, Memory
+from sharpwave.memory.slots import slot
+
+_TASTE = ("likes", "hobby", "habit", "schedule", "favourite")
+_TOGETHER = {
+    "job": ("job", "employer"),
+    "partner": ("partner", "spouse", "marital_status"),
+    "hobby": _TASTE,
+    "likes": _TASTE,
+    "possession": ("possession", "vehicle", "pet"),
+    "vehicle": ("vehicle", "possession"),
+}
+_LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
+_GIVING_UP = stems(
+    "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore longer finally recently done out after over rid away true wrong altogether completely drink drinking eat eating using use play playing watch wear take taking read smoke doing go going"
+)
+
+
+def thing(candidate: Candidate) -> frozenset[str]:
+    """What a candidate is about: the words of its value, else its content words without those of giving up."""
+    named = value_words(candidate.value) if candidate.value else stems(candidate.text)
+    rest = named - _GIVING_UP
+    return rest or named if candidate.value else rest
+
+
+def shares_object(candidate: Candidate, memory: Memory) -> bool:
+    """Whether the memory holds most of what the candidate is about."""
+    known = stems(memory.text) | stems(memory.value or "") | stems(memory.subject)
+    return covered(thing(candidate), known) > 0.6
+
+
+def takes_back(candidate: Candidate, memory: Memory) -> bool:
+    """Whether the candidate, a retraction, is about this memory; the subject is the caller's to compare."""
+    attribute = candidate.attribute
+    kindred = _TOGETHER.get(attribute or "", (attribute,))
+    same = memory.attribute in kindred or re.split("[:_]", memory.attribute or "")[0] in kindred
+    if candidate.value is None and attribute is not None:
+        return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
+    if stance(memory.text) >= {"not"} and memory.attribute is None:
+        return False
+    if shares_object(candidate, memory):
+        return same or memory.attribute is None or attribute is None or memory.attribute == "name"
+    return False
+
+
+def without_item(memory: Memory, candidate: Candidate) -> str | None:
+    """Return the memory's text without the one item of its list that the candidate names; None if it holds only that.
+
+    The list's own words are kept. Where the item cannot be cut out cleanly the text stays, with a remark.
+    """
+    gone = thing(candidate)
+    if not gone or not gone <= stems(memory.text):
+        return None
+    rest = without(memory.text, gone)
+    if rest is None and "," in memory.text and len(stems(memory.text) - gone) >= 4:
+        return f"{memory.text.rstrip(' .')} (no longer: {candidate.value or candidate.text})"
+    return rest
+
+
+def without(text: str, gone: frozenset[str]) -> str | None:
+    """Return `text` without the item of a list ("a, b and c") that `gone` names; None where there is no such list."""
+    listed = _LIST.search(text)
+    if not listed:
+        return None
+    items = [item for item in re.split(r",? (?:and|or|&) |, ", listed[0]) if item]
+    kept = [item for item in items if not gone & stems(item)]
+    if any(re.match(r"(?:I|me|we|us)\b", item) for item in items[1:]):
+        return None
+    if len(kept) != len(items) - 1 or not any(stems(item) for item in kept):
+        return None
+    lead = _lead(items[0], gone) if items[0] not in kept else ""
+    joined = kept[0] if len(kept) == 1 else f"{', '.join(kept[:-1])} and {kept[-1]}"
+    return text[: listed.start()] + lead + joined + text[listed.end() :]
+
+
+def _lead(item: str, gone: frozenset[str]) -> str:
+    """Return the words before the thing in the first item, which belong to the whole list ("Enjoys climbing, …")."""
+    words = item.split()
+    at = next(n for n, word in enumerate(words) if gone & stems(word))
+    return "".join(f"{word} " for word in words[:at])
