@@ -23,7 +23,7 @@ def plain(text: str) -> Text:
 
 def table(*columns: str) -> Table:
     """Return an empty table with these columns."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(columns))
     for column in columns:
         shown.add_column(column, overflow="fold", no_wrap=column == "Id")
     return shown

@@ -83,7 +83,7 @@ def show(context: typer.Context, memory: IdArgument, user: UserOption = None, as
         return
     shown = table("", "")
     for name, value in record.items():
-        if value not in (None, [], {}, ""):
+        if value not in (None, [], {}, "", 0):
             row(shown, name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
     out.print(shown)
 

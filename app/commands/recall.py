@@ -51,7 +51,7 @@ def recall(
     if as_json:
         print_json({"query": query, "results": [_result(hit) for hit in hits]})
     elif hits:
-        _print(hits, settings.timezone, explain)
+        _print(hits, settings.timezone)
     else:
         out.print("Nothing is known about that.")
 
@@ -75,12 +75,12 @@ def _result(hit: Recall) -> dict[str, Any]:
     return result
 
 
-def _print(hits: list[Recall], zone: str, explain: bool) -> None:
-    shown = table("Score", "When", "From", "Text", *(PARTS if explain else ()))
+def _print(hits: list[Recall], zone: str) -> None:
+    shown = table("Score", "When", "From", "Text")
     for hit in hits:
-        source = (
-            "memory" if hit.memory else f"{hit.utterance.speaker} in {hit.utterance.thread}" if hit.utterance else ""
-        )
-        parts = [f"{getattr(hit.parts, name):.2f}" for name in PARTS] if hit.parts else []
-        row(shown, f"{hit.score:.2f}", when(hit.said_at, zone), source, hit.text, *parts)
+        source = "memory" if hit.memory else ""
+        if hit.utterance:
+            source = f"{hit.utterance.speaker} in {hit.utterance.thread}"
+        parts = " · ".join(f"{name} {getattr(hit.parts, name):.2f}" for name in PARTS) if hit.parts else ""
+        row(shown, f"{hit.score:.2f}", when(hit.said_at, zone), source, f"{hit.text}\n{parts}".rstrip())
     out.print(shown)
