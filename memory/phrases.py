@@ -52,7 +52,8 @@ _CORRECTION = re.compile(
 _DIGITS = re.compile(r"\w*\d\w*")
 _CAPITAL = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'-]+|\b[A-Z]{2,}\b")
 _CALENDAR = frozenset(
-    "january february march april may june july august september october november december monday tuesday wednesday thursday"
+    "january february march april may june july august september october november december monday tuesday"
+    " wednesday thursday"
     " friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays".split()
 )
 _STANCE = {

@@ -24,7 +24,8 @@ _KINDRED = (
     frozenset({"home_city", "home_country", "address"}),
 )
 _CHANGE = stems(
-    "move moved moving relocate relocated change changed switch switched new started became bought sold got joined left now currently longer still recently finally actually correction"
+    "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
+    " left now currently longer still recently finally actually correction"
 )
 _INSTRUCTION = re.compile(
     r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages

@@ -18,7 +18,9 @@ _TOGETHER = {
 }
 _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
 _GIVING_UP = stems(
-    "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore longer finally recently done out after over rid away true wrong altogether completely drink drinking eat eating using use play playing watch wear take taking read smoke doing go going"
+    "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
+    " longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
+    " eating using use play playing watch wear take taking read smoke doing go going"
 )
 
 

@@ -38,14 +38,18 @@ _WHEN = (
 )
 
 _LANGUAGE = (
-    "Arabic|Bengali|Bulgarian|Cantonese|Catalan|Chinese|Croatian|Czech|Danish|Dutch|English|Estonian|Farsi|Finnish|French|Galician|German|Greek|Gujarati"
-    "|Hebrew|Hindi|Hungarian|Icelandic|Indonesian|Irish|Italian|Japanese|Korean|Latin|Latvian|Lithuanian|Malay|Mandarin|Marathi|Norwegian|Persian|Polish"
-    "|Portuguese|Punjabi|Romanian|Russian|Serbian|Slovak|Slovenian|Somali|Spanish|Swahili|Swedish|Tagalog|Tamil|Telugu|Thai|Turkish|Ukrainian|Urdu"
+    "Arabic|Bengali|Bulgarian|Cantonese|Catalan|Chinese|Croatian|Czech|Danish|Dutch|English|Estonian|Farsi|Finnish"
+    "|French|Galician|German|Greek|Gujarati"
+    "|Hebrew|Hindi|Hungarian|Icelandic|Indonesian|Irish|Italian|Japanese|Korean|Latin|Latvian|Lithuanian|Malay"
+    "|Mandarin|Marathi|Norwegian|Persian|Polish"
+    "|Portuguese|Punjabi|Romanian|Russian|Serbian|Slovak|Slovenian|Somali|Spanish|Swahili|Swedish|Tagalog|Tamil"
+    "|Telugu|Thai|Turkish|Ukrainian|Urdu"
     "|Vietnamese|Welsh|Yoruba|Zulu|Esperanto|sign language|BSL|ASL"
 )
 
 _NOT_DRUGS = frozenset(
-    "train cabin line time machine magazine vaccine routine wine caffeine online one phone plane medicine zone stone drone exam program team private late climate debate date side ride guide inside outside".split()
+    "train cabin line time machine magazine vaccine routine wine caffeine online one phone plane medicine zone"
+    " stone drone exam program team private late climate debate date side ride guide inside outside".split()
 )
 
 

@@ -74,7 +74,8 @@ _OVER = re.compile(
     re.IGNORECASE,
 )
 _FUNCTION = frozenset(
-    "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine einen in im auf mit und zu"
+    "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine"
+    " einen in im auf mit und zu"
     " yo ya no tengo soy estoy mi mis un una el la los las de del en con y a que al me"
     " je j ne n ai suis plus pas mon ma mes le les des du une à au aux et dans il elle est"
     " eu não já mais tenho sou meu minha o os as um uma em do da no na io non più ho sono il lo gli mio mia di".split()

@@ -23,7 +23,8 @@ _SAFETY = re.compile(
     re.IGNORECASE,
 )
 _TELEGRAPHIC = frozenset(
-    "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet language likes dislikes vehicle".split()
+    "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet"
+    " language likes dislikes vehicle".split()
 )
 _PAST_EVENT = re.compile(
     r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got"

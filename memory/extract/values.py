@@ -13,27 +13,39 @@ _KIN_WORDS = {
     "child": "son daughter kid child children baby toddler stepson stepdaughter boy girl newborn",
     "spouse": "wife husband spouse hubby",
     "partner": "partner girlfriend boyfriend fiancé fiancée fiance fiancee gf bf",
-    "friend": "friend bestie mate buddy pal flatmate roommate housemate neighbour neighbor ex ex-wife ex-husband ex-girlfriend ex-boyfriend",
-    "colleague": "colleague coworker co-worker boss manager teammate supervisor mentor assistant cofounder co-founder intern student teacher",
-    "relative": "grandmother grandfather grandma grandpa gran nan granny grandad granddad grandson granddaughter grandchild aunt auntie uncle"
-    " cousin niece nephew mother-in-law father-in-law sister-in-law brother-in-law son-in-law daughter-in-law godmother godfather godson",
+    "friend": "friend bestie mate buddy pal flatmate roommate housemate neighbour neighbor ex ex-wife ex-husband"
+    " ex-girlfriend ex-boyfriend",
+    "colleague": "colleague coworker co-worker boss manager teammate supervisor mentor assistant cofounder co-founder"
+    " intern student teacher",
+    "relative": "grandmother grandfather grandma grandpa gran nan granny grandad granddad grandson granddaughter"
+    " grandchild aunt auntie uncle"
+    " cousin niece nephew mother-in-law father-in-law sister-in-law brother-in-law son-in-law daughter-in-law"
+    " godmother godfather godson",
 }
 KIN: Mapping[str, str] = MappingProxyType({word: kind for kind, words in _KIN_WORDS.items() for word in words.split()})
 """Words for people tied to the user, and the attribute that each stands for."""
 
 ANIMALS = frozenset(
-    "dog cat puppy pup kitten parrot hamster gerbil rabbit bunny tortoise turtle goldfish ferret gecko snake lizard pony horse hedgehog canary"
-    " budgie parakeet cockatiel guinea-pig chinchilla axolotl beagle poodle labrador lab retriever terrier corgi husky dachshund spaniel collie"
-    " bulldog pug chihuahua greyhound whippet schnauzer dalmatian rottweiler boxer shepherd tabby siamese pet goat hen chicken donkey rat mouse"
+    "dog cat puppy pup kitten parrot hamster gerbil rabbit bunny tortoise turtle goldfish ferret gecko snake"
+    " lizard pony horse hedgehog canary"
+    " budgie parakeet cockatiel guinea-pig chinchilla axolotl beagle poodle labrador lab retriever terrier corgi"
+    " husky dachshund spaniel collie"
+    " bulldog pug chihuahua greyhound whippet schnauzer dalmatian rottweiler boxer shepherd tabby siamese pet goat"
+    " hen chicken donkey rat mouse"
     " bird fish duck alpaca llama pig sheep cow tarantula iguana labradoodle cockapoo mutt".split()
 ) | {"guinea pig", "maine coon", "bearded dragon", "golden retriever", "german shepherd"}
 
 COUNTRIES = frozenset(
-    "argentina australia austria bangladesh belgium bolivia brazil bulgaria cambodia cameroon canada chile china colombia croatia cuba cyprus"
-    " czechia denmark ecuador egypt england estonia ethiopia finland france germany ghana greece guatemala hungary iceland india indonesia iran iraq"
-    " ireland israel italy jamaica japan jordan kenya latvia lebanon lithuania luxembourg malaysia malta mexico moldova morocco nepal netherlands"
-    " nigeria norway pakistan panama paraguay peru philippines poland portugal qatar romania russia scotland senegal serbia singapore slovakia"
-    " slovenia somalia spain sweden switzerland syria taiwan tanzania thailand tunisia turkey uganda ukraine uruguay usa uk venezuela vietnam wales"
+    "argentina australia austria bangladesh belgium bolivia brazil bulgaria cambodia cameroon canada chile china"
+    " colombia croatia cuba cyprus"
+    " czechia denmark ecuador egypt england estonia ethiopia finland france germany ghana greece guatemala hungary"
+    " iceland india indonesia iran iraq"
+    " ireland israel italy jamaica japan jordan kenya latvia lebanon lithuania luxembourg malaysia malta mexico"
+    " moldova morocco nepal netherlands"
+    " nigeria norway pakistan panama paraguay peru philippines poland portugal qatar romania russia scotland"
+    " senegal serbia singapore slovakia"
+    " slovenia somalia spain sweden switzerland syria taiwan tanzania thailand tunisia turkey uganda ukraine"
+    " uruguay usa uk venezuela vietnam wales"
     " zambia zimbabwe".split()
 ) | {
     "the us",
@@ -53,8 +65,10 @@ COUNTRIES = frozenset(
 }
 
 _VERBS_AFTER_AND = (
-    "am|is|are|was|have|has|had|love|loves|like|likes|live|lives|work|works|play|plays|hate|hates|speak|speaks|own|drive|want|wants|got|moved|enjoy|prefer|can|do|does"
-    "|need|started|just|also|use|study|studies|go|goes|eat|drink|run|runs|read|it|that|this|now|then|so|always|never|usually|our|he|she|they|we|i|will|take|make|teach|run|bought|became|adopted|don't|not|married"
+    "am|is|are|was|have|has|had|love|loves|like|likes|live|lives|work|works|play|plays|hate|hates|speak|speaks|own"
+    "|drive|want|wants|got|moved|enjoy|prefer|can|do|does"
+    "|need|started|just|also|use|study|studies|go|goes|eat|drink|run|runs|read|it|that|this|now|then|so|always"
+    "|never|usually|our|he|she|they|we|i|will|take|make|teach|run|bought|became|adopted|don't|not|married"
 )
 _END = re.compile(
     rf"""\s+(?:because|cause|cuz|since|so\ that|so|but|when|whenever|while|if|after|until|till|which|who|whose|where
@@ -76,7 +90,8 @@ _DETERMINER = re.compile(
 )
 _EDGES = " .,;:!?\"'()"
 _POINTERS = frozenset(
-    "it this that these those you them him her me us one ones so there here everything nothing something anything someone anyone what how why when myself"
+    "it this that these those you them him her me us one ones so there here everything nothing something anything"
+    " someone anyone what how why when myself"
     " do go be see say get out up down back well fine too home".split()
 )
 _NAME = re.compile(
@@ -84,10 +99,14 @@ _NAME = re.compile(
 )
 _PLACE = re.compile(r"(?:the )?[\w'’.-]+(?: [\w'’.-]+){0,3}", re.IGNORECASE)
 _NO_PLACE = frozenset(
-    "a an my our your his her their this that it there here fear peace luck love hope an the same bed debt trouble front charge order particular general fact time touch"
+    "a an my our your his her their this that it there here fear peace luck love hope an the same bed debt trouble"
+    " front charge order particular general fact time touch"
     " sync town mind shape fashion-wise same two three one work sleep back things school".split()
 )
-_MONTH = "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t|tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t|tember)?|oct(?:ober)?"
+    "|nov(?:ember)?|dec(?:ember)?"
+)
 _DATE = re.compile(
     rf"\d|\b(?:{_MONTH}|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|tomorrow|noon|midnight|tonight|weekend"
     rf"|christmas|easter)\b",
