@@ -105,18 +105,18 @@ def _talk(store: MemoryStore, metered: Metered, said: list[dict[str, Any]], plai
     agent = build_agent(memory=store).compile(checkpointer=InMemorySaver())
     rows = []
     for number, line in enumerate(said):
-        owner, encoder = line["user"], metered.seconds
+        owner, before = line["user"], metered.seconds
         started = time.process_time()
         state = agent.invoke(
             {"messages": [HumanMessage(line["content"], id=line["id"])]},
             thread_config(owner, line["thread"]),
             context=Context(user_id=owner, thread=line["thread"], now=parse_time(line["timestamp"])),
         )
-        spent, encoder = time.process_time() - started, metered.seconds - encoder
+        spent, embedding = time.process_time() - started, metered.seconds - before
         begun = time.process_time()
         plain.add(f"turn {number}")
         plain.query()
-        rows.append((spent - encoder, encoder, time.process_time() - begun, bool(state["operations"])))
+        rows.append((spent - embedding, embedding, time.process_time() - begun, bool(state["operations"])))
     own, encoder, chroma, wrote = (np.array(column) for column in zip(*rows, strict=True))
     return {
         "turns": len(rows),

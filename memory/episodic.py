@@ -10,13 +10,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, select
 
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
-from sharpwave.memory.ledger import add_statistics, from_timestamp
+from sharpwave.memory.ledger import add_statistics, from_timestamp, insert_row
 from sharpwave.memory.records import Utterance
-from sharpwave.memory.schema import owners, utterances
+from sharpwave.memory.schema import utterances
 from sharpwave.memory.semantic import written_date
 from sharpwave.memory.sql import fetch, fetch_one
 
@@ -72,9 +72,7 @@ def put(connection: Connection, owner: int, batch: Sequence[tuple[Utterance, np.
                 "indexed": False,
             }
         )
-    first = int(connection.execute(select(func.max(utterances.c.row))).scalar() or 0) + 1
-    rows = range(first, first + len(values))
-    connection.execute(utterances.insert(), [{"row": row, **value} for row, value in zip(rows, values, strict=True)])
+    rows = [insert_row(connection, "utterances", value) for value in values]
     keywords.index(connection, VIEW, [(row, owner, terms) for row, terms in zip(rows, found, strict=True)])
     add_statistics(connection, owner, VIEW, len(values), sum(len(terms) for terms in found))
     for thread in dict.fromkeys(utterance.thread for utterance, _ in batch):
@@ -88,34 +86,24 @@ def _terms(speaker: str, text: str) -> list[str]:
 
 def _index_windows(connection: Connection, owner: int, thread: str, first: int, last: int) -> None:
     """Index positions `first` to `last` of a thread with their neighbours."""
-    statement = (
-        select(
-            utterances.c.row,
-            utterances.c.position,
-            utterances.c.speaker,
-            utterances.c.text,
-            utterances.c.said_at,
-            utterances.c.window_term_count,
-        )
-        .where(utterances.c.owner == owner, utterances.c.thread == thread)
-        .where(utterances.c.position.between(first - 1, last + 1))
-        .order_by(utterances.c.position)
-    )
-    around = connection.execute(statement).all()
-    words = {row.position: _terms(row.speaker, row.text) for row in around}
+    statement = """
+        SELECT row, position, speaker, text, said_at, window_term_count FROM utterances
+        WHERE owner = ? AND thread = ? AND position BETWEEN ? AND ? ORDER BY position
+    """
+    around = fetch(connection, statement, (owner, thread, first - 1, last + 1))
+    words = {position: _terms(speaker, text) for _, position, speaker, text, _, _ in around}
     batch, lengths, added, grown = [], [], 0, 0
-    for row in around:
-        if not first <= row.position <= last:
+    for row, position, _, _, said_at, length in around:
+        if not first <= position <= last:
             continue
-        date = keywords.terms(written_date(from_timestamp(row.said_at)))
-        window = [*date, *(w for p in (-1, 0, 1) for w in words.get(row.position + p, ()))]
-        batch.append((row.row, owner, window))
-        lengths.append({"at": row.row, "length": len(window)})
-        added += row.window_term_count == 0
-        grown += len(window) - row.window_term_count
+        date = keywords.terms(written_date(from_timestamp(said_at)))
+        window = [*date, *(w for p in (-1, 0, 1) for w in words.get(position + p, ()))]
+        batch.append((row, owner, window))
+        lengths.append((len(window), row))
+        added += length == 0
+        grown += len(window) - length
     keywords.index(connection, WINDOW, batch)
-    update = utterances.update().where(utterances.c.row == bindparam("at")).values(window_term_count=bindparam("length"))
-    connection.execute(update, lengths)
+    connection.exec_driver_sql("UPDATE utterances SET window_term_count = ? WHERE row = ?", lengths)
     add_statistics(connection, owner, WINDOW, added, grown)
 
 
@@ -192,20 +180,11 @@ def read(connection: Connection, number: int, owner: str, rows: Sequence[int]) -
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:
     """Return the rows that wait to be indexed: (row, owner, vector id, vector, metadata)."""
-    statement = (
-        select(utterances, owners.c.owner.label("name"))
-        .join(owners, owners.c.id == utterances.c.owner)
-        .where(utterances.c.indexed.is_(False))
-        .order_by(utterances.c.row)
-        .limit(limit)
-    )
+    statement = """
+        SELECT u.row, o.owner, u.id, u.vector, u.said_at FROM utterances u JOIN owners o ON o.id = u.owner
+        WHERE u.indexed = 0 ORDER BY u.row LIMIT ?
+    """
     return [
-        (
-            row["row"],
-            row["name"],
-            row["id"],
-            np.frombuffer(row["vector"], np.float16),
-            {"live": True, "at": row["said_at"]},
-        )
-        for row in connection.execute(statement).mappings()
+        (row, name, utterance_id, np.frombuffer(vector, np.float16), {"live": True, "at": said_at})
+        for row, name, utterance_id, vector, said_at in fetch(connection, statement, (-1 if limit is None else limit,))
     ]

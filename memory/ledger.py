@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, literal_column, select
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from sharpwave.memory import schema
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.records import Memory, Record, Turn
-from sharpwave.memory.schema import events, owners, turns, uses
+from sharpwave.memory.schema import events, owners, turns
 from sharpwave.memory.sql import fetch, fetch_one
 
 
@@ -279,12 +278,13 @@ def pending_turns(connection: Connection, owner: int | None = None) -> list[tupl
 def count_use(connection: Connection, owner: int, ids: list[str], at: datetime, column: str) -> None:
     """Count that memories were `recalled` or `cited`."""
     other = "cited" if column == "recalled" else "recalled"
-    for memory_id in dict.fromkeys(ids):
-        statement = insert(uses).values(
-            {"memory_id": memory_id, "owner": owner, column: 1, f"last_{column}_at": at.timestamp(), other: 0}
-        )
-        changes = {column: uses.c[column] + 1, f"last_{column}_at": at.timestamp()}
-        connection.execute(statement.on_conflict_do_update(index_elements=["owner", "memory_id"], set_=changes))
+    statement = f"""
+        INSERT INTO uses (owner, memory_id, {column}, last_{column}_at, {other}) VALUES (?, ?, 1, ?, 0)
+        ON CONFLICT (owner, memory_id) DO UPDATE SET {column} = {column} + 1, last_{column}_at = excluded.last_{column}_at
+    """
+    rows = [(owner, memory_id, at.timestamp()) for memory_id in dict.fromkeys(ids)]
+    if rows:
+        connection.exec_driver_sql(statement, rows)
 
 
 def add_statistics(connection: Connection, owner: int, view: str, records: int, terms: int) -> None:

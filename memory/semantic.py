@@ -16,7 +16,7 @@ from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
 from sharpwave.memory.ledger import add_statistics, from_timestamp, insert_row
 from sharpwave.memory.records import Memory
-from sharpwave.memory.schema import memories, owners
+from sharpwave.memory.schema import memories
 from sharpwave.memory.slots import aliases
 from sharpwave.memory.sql import fetch
 
@@ -216,20 +216,11 @@ def load(
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:
     """Return the rows that wait to be indexed: (row, owner, vector id, vector, metadata)."""
-    statement = (
-        select(memories, owners.c.owner.label("name"))
-        .join(owners, owners.c.id == memories.c.owner)
-        .where(memories.c.indexed.is_(False))
-        .order_by(memories.c.row)
-        .limit(limit)
-    )
+    statement = f"""
+        SELECT m.row, o.owner, m.owner, m.id, m.version, m.vector, {LIVE}, m.valid_from
+        FROM memories m JOIN owners o ON o.id = m.owner WHERE m.indexed = 0 ORDER BY m.row LIMIT ?
+    """
     return [
-        (
-            row["row"],
-            row["name"],
-            vector_id(row["owner"], row["id"], row["version"]),
-            np.frombuffer(row["vector"], np.float16),
-            {"live": bool(row["current"] and row["status"] == "active"), "at": row["valid_from"]},
-        )
-        for row in connection.execute(statement).mappings()
+        (row, name, vector_id(owner, memory_id, version), np.frombuffer(vector, np.float16), {"live": bool(live), "at": at})
+        for row, name, owner, memory_id, version, vector, live, at in fetch(connection, statement, (-1 if limit is None else limit,))
     ]
