@@ -80,6 +80,8 @@ class VectorIndex:
         """Return up to `k` vector ids of `owner`, nearest first; `live` leaves out what is no longer current."""
         from chromadb.errors import ChromaError, NotFoundError
 
+        if not self._exists():
+            return []
         where = condition(owner, live=live)
         with self._shared(generation):
             try:
@@ -97,7 +99,7 @@ class VectorIndex:
         """Return what the index holds for these ids, float32; ids it does not know are absent."""
         from chromadb.errors import ChromaError, NotFoundError
 
-        if not ids:
+        if not ids or not self._exists():
             return {}
         with self._shared(generation):
             try:
@@ -109,6 +111,10 @@ class VectorIndex:
                 raise damaged(self.path, error) from error
         embeddings = found["embeddings"]
         return {} if embeddings is None else dict(zip(found["ids"], np.asarray(embeddings, np.float32), strict=True))
+
+    def _exists(self) -> bool:
+        """Whether somebody has written to the index; reading does not make it."""
+        return self._client is not None or (self.path / "chroma.sqlite3").exists()
 
     def drop(self, generation: int) -> None:
         """Delete every collection, to be built anew; the caller holds the file lock."""

@@ -8,6 +8,7 @@ recall@10 .705 against .678).
 
 import json
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -38,6 +39,7 @@ _SINGLE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00
 # Accents; Hebrew points; Arabic vowel signs, hamza above and below, and the stretch between letters.
 _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u0655\u0670\u0640]")
 _stemmer = snowballstemmer.stemmer("english")
+_stemming = threading.Lock()  # a stemmer holds the word it is at
 
 
 def fold(value: str) -> str:
@@ -66,7 +68,10 @@ def _spaced(word: str) -> list[str]:
     plain = word.replace("’", "'").removesuffix("'s").replace("'", "")
     if not plain or plain in STOP:
         return []
-    return [_stemmer.stemWord(plain) if plain.isascii() else plain]
+    if not plain.isascii():
+        return [plain]
+    with _stemming:
+        return [_stemmer.stemWord(plain)]
 
 
 def _bigrams(run: str) -> list[str]:

@@ -5,7 +5,6 @@ write is one SQL transaction, then the vectors follow into Chroma, inside a lock
 during a model call.
 """
 
-import json
 import os
 import threading
 from collections import OrderedDict
@@ -13,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
-from filelock import FileLock, Timeout
 from langchain_core.embeddings import Embeddings
 from sqlalchemy import Connection
 
@@ -27,6 +25,7 @@ from sharpwave.memory import (
     episodic,
     fingerprint,
     ledger,
+    lock,
     portability,
     rebuild,
     semantic,
@@ -35,7 +34,7 @@ from sharpwave.memory import (
 from sharpwave.memory import recall as finding
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
-from sharpwave.memory.errors import NotFoundError, StoreError
+from sharpwave.memory.errors import StoreError
 from sharpwave.memory.index import StoreName, damaged, share
 from sharpwave.memory.ledger import Event, Ledger, check_owner
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Utterance
@@ -43,8 +42,6 @@ from sharpwave.memory.schema import memories, utterances
 
 T = TypeVar("T")
 
-LOCK_TIMEOUT = 60
-"""Seconds to wait for another process that writes."""
 REMEMBERED_VECTORS = 512
 BATCH = 1000
 """Rows of a store that are indexed at once, under one hold of the lock."""
@@ -68,8 +65,7 @@ class MemoryStore:
         self.made_with: str | None = ""  # fingerprint of the embedder; of none while nothing may be recalled or written
         self._vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
         self._vectors_lock = threading.Lock()
-        self._file_lock = FileLock(home / "lock", timeout=LOCK_TIMEOUT, thread_local=True, is_singleton=True)
-        self._lock = _process_lock(home)
+        self._lock = lock.of(home / "lock")
 
     @classmethod
     def open(
@@ -313,6 +309,16 @@ class MemoryStore:
         with self._owned(turn.owner) as (connection, number):
             return ledger.turn_state(connection, number, turn.thread, turn.message_id) == "done"
 
+    def unwritten(self, turns: Sequence[Turn]) -> list[Turn]:
+        """Return those of `turns` that have not been processed before."""
+        with self.ledger.read() as connection:
+            numbers = {owner: ledger.owner_number(connection, check_owner(owner)) or 0 for owner in {t.owner for t in turns}}
+            return [
+                turn
+                for turn in turns
+                if ledger.turn_state(connection, numbers[turn.owner], turn.thread, turn.message_id) != "done"
+            ]
+
     # Writing a turn
 
     @staticmethod
@@ -505,8 +511,13 @@ class MemoryStore:
 
     def _nearest(self, connection: Connection, owner: str, *, live: bool) -> finding.Nearest:
         self._check_embedder(connection)
-        current = ledger.generation(connection)
-        return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live)
+        return lambda store, vector, k: self._ask_index(store, owner, vector, k, live)
+
+    def _ask_index(self, store: StoreName, owner: str, vector: np.ndarray, k: int, live: bool) -> list[str]:
+        with self._lock.shared():
+            with self.ledger.read() as connection:  # not an older view: the client must be as new as the files
+                current = ledger.generation(connection)
+            return self.index.nearest(store, owner, vector, k, current, live=live)
 
     # Transactions
 
@@ -525,18 +536,13 @@ class MemoryStore:
     @contextmanager
     def locked(self) -> Iterator[int]:
         """Hold the lock between processes; yields the index generation. The client is fresh when the block starts."""
-        try:
-            with self._lock, self._file_lock:
-                with self.ledger.read() as connection:
-                    current = ledger.generation(connection)
-                    interrupted = ledger.get_meta(connection, "indexing") == "1"
-                if interrupted:
-                    self.index.forget()  # a writer died in the middle: what this client holds may be older than the files
-                yield current
-        except Timeout as error:
-            raise StoreError(
-                f"Another process has been writing to {self.home} for more than {LOCK_TIMEOUT} s. Try again, or end it."
-            ) from error
+        with self._lock.exclusive():
+            with self.ledger.read() as connection:
+                current = ledger.generation(connection)
+                interrupted = ledger.get_meta(connection, "indexing") == "1"
+            if interrupted:
+                self.index.forget()  # a writer died in the middle: what this client holds may be older than the files
+            yield current
 
     def _commit(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction, then bring the vectors after it."""
@@ -600,14 +606,5 @@ class MemoryStore:
 
 def _mark_indexed(connection: Connection, table: Any, rows: Sequence[int]) -> None:
     if rows:
-        connection.execute(table.update().where(table.c.row.in_(rows)).values(indexed=True))
+        connection.exec_driver_sql(f"UPDATE {table.name} SET indexed = 1 WHERE row = ?", [(row,) for row in rows])
 
-
-_locks: dict[Path, threading.RLock] = {}
-_locks_lock = threading.Lock()
-
-
-def _process_lock(home: Path) -> threading.RLock:
-    """Return the lock between threads that goes with the one between processes."""
-    with _locks_lock:
-        return _locks.setdefault(home, threading.RLock())

@@ -17,7 +17,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharpwave.memory import edits, episodic, keywords, ledger, semantic
+from sharpwave.memory import edits, episodic, keywords, ledger, lock, semantic
 from sharpwave.memory.errors import InputError, NotFoundError, StoreError
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Turn
 from sharpwave.memory.store import MemoryStore, StaleDecision
@@ -700,7 +700,8 @@ def test_the_home_and_all_in_it_are_private(home: Path) -> None:
 def test_a_writer_that_never_ends_is_named_after_a_while(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with a_store(home) as store:
         blocker = FileLock(home / "lock", is_singleton=False)
-        monkeypatch.setattr(store, "_file_lock", FileLock(home / "lock", timeout=0.1, is_singleton=False))
+        monkeypatch.setattr(lock, "TIMEOUT", 0.1)
+        monkeypatch.setattr(store, "_lock", lock.FolderLock(home / "lock"))
         with blocker, pytest.raises(StoreError, match="Another process has been writing"):
             store.add("ana", "Lives in Oslo")
         assert store.memories("ana") == []
