@@ -99,9 +99,10 @@ class _Run:
         """Write turns, batch by batch."""
         started, cpu = time.perf_counter(), time.process_time()
         for batch in _batches(turns):
-            self._embed(self.store.spoken(batch))
-            waiting = self.store.queue(batch)
+            waiting = self.store.unwritten(batch)
             self._count(batch, waiting)
+            self._embed(self.store.spoken(waiting))
+            self.store.queue(waiting)
             try:
                 self._write_all(waiting)
             finally:

@@ -58,13 +58,13 @@ class Hashed(Embeddings):
         return rounded
 
 
-def measure(kills: int, seed: int = 1) -> dict[str, Any]:
-    """Kill children `kills` times and return what was found; `problems` is empty when all went well."""
+def measure(kills: int, turns: int = TURNS, seed: int = 1) -> dict[str, Any]:
+    """Kill children `kills` times, of stores of so many turns, and return what was found; no `problems`: all went well."""
     started = time.perf_counter()
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="sharpwave-crash-") as folder:
         file = Path(folder, "talk.jsonl")
-        file.write_text("".join(f"{json.dumps(line)}\n" for line in talk(OWNERS, TURNS, seed)), encoding="utf-8")
+        file.write_text("".join(f"{json.dumps(line)}\n" for line in talk(OWNERS, turns, seed)), encoding="utf-8")
         importlib.import_module("langchain_chroma")  # once, not in every child
         begun = time.perf_counter()
         _in_child(_ingest, Path(folder, "whole"), file)
@@ -76,7 +76,7 @@ def measure(kills: int, seed: int = 1) -> dict[str, Any]:
         "kills": run.kills,
         "while_writing": run.while_writing,
         "stores": run.stores,
-        "turns": TURNS,
+        "turns": turns,
         "acknowledged": run.acknowledged,
         "problems": run.problems,
         "seconds": round(time.perf_counter() - started, 1),
@@ -210,10 +210,11 @@ def main() -> None:
     """Run it from the command line; exit 1 when anything was lost, doubled or different."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--turns", type=int, default=TURNS, help="messages in the file that is ingested")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    found = measure(given.kills, given.seed)
+    found = measure(given.kills, given.turns, given.seed)
     if given.json:
         print(json.dumps(found, indent=2))
     else:
