@@ -27,6 +27,22 @@ if TYPE_CHECKING:
 StoreName = Literal["semantic", "episodic"]
 
 
+HAIR = 0.004
+"""How far from where it belongs a vector is kept in the index (its cosine to itself stays above 0.99999)."""
+
+
+def apart(vector_id: str, vector: np.ndarray) -> np.ndarray:
+    """Return `vector`, float32, moved by a hair that depends on its id alone.
+
+    Equal vectors, as many people's "Thanks!" have them, are linked only with each other in the index's graph: of 1,000
+    owners with one statement of their own and one in common, a search missed 775 of 2,000 vectors; moved by this much, none.
+    Nothing is scored by what the index holds.
+    """
+    seed = int.from_bytes(hashlib.blake2b(vector_id.encode(), digest_size=8).digest(), "big")
+    reach = HAIR * (3 / len(vector)) ** 0.5
+    return (vector + np.random.default_rng(seed).uniform(-reach, reach, len(vector))).astype(np.float32)
+
+
 class VectorIndex:
     """Vectors of one folder, shared by everything in this process that opened it."""
 
@@ -61,7 +77,7 @@ class VectorIndex:
                     part = batch[at : at + limit]
                     collection.upsert(
                         ids=[row[1] for row in part],
-                        embeddings=np.stack([row[2] for row in part]).astype(np.float32),
+                        embeddings=np.stack([apart(row[1], row[2]) for row in part]),
                         metadatas=[_metadata(row[0], **row[3]) for row in part],
                     )
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 STORES: dict[StoreName, Table] = {"semantic": memories, "episodic": utterances}
-ROUNDING = 1e-3
-"""Difference of a component up to which two vectors count as the same (float16 rounds unit vectors by less)."""
+ROUNDING = 5e-3
+"""Difference of a component up to which two vectors count as the same: float16 and what keeps equal vectors apart."""
 NEAR, FAR = 10, 200
 """How many neighbours are asked for, first and where those lack the vector: the search in the graph is approximate."""
 BATCH, PAGE = 200, 5000
