@@ -1,9 +1,9 @@
 """Sharpwave: a LangGraph agent that remembers.
 
-    from sharpwave import Context, MemoryStore, build_agent
+from sharpwave import Context, MemoryStore, build_agent
 
-    agent = build_agent(memory=MemoryStore.open("memory")).compile()
-    agent.invoke({"messages": [("user", "I live in Lisbon.")]}, context=Context(user_id="ana"))
+agent = build_agent(memory=MemoryStore.open("memory")).compile()
+agent.invoke({"messages": [("user", "I live in Lisbon.")]}, context=Context(user_id="ana"))
 """
 
 from typing import TYPE_CHECKING, Any

@@ -58,4 +58,6 @@ def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
 def _policy(settings: Settings, model: BaseChatModel | None) -> Policy:
     if model is None or settings.policy == "rules":
         return RulesPolicy()
-    return LLMPolicy(model if settings.extractor == "rules" else None)  # a model that extracts proposes in the same call
+    return LLMPolicy(
+        model if settings.extractor == "rules" else None
+    )  # a model that extracts proposes in the same call

@@ -32,9 +32,12 @@ def _version(wanted: bool) -> None:
 def options(
     context: typer.Context,
     home: Annotated[
-        Path | None, typer.Option("--home", help="Folder of the store. Default: SHARPWAVE_HOME, else the user data folder.")
+        Path | None,
+        typer.Option("--home", help="Folder of the store. Default: SHARPWAVE_HOME, else the user data folder."),
     ] = None,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Hold what is given before the command."""
     context.obj = Given(home=home)

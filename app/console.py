@@ -17,7 +17,9 @@ from sharpwave.settings import Settings
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-UserOption = Annotated[str | None, typer.Option("--user", "-u", help="Whose memory. Default: SHARPWAVE_USER.", show_default=False)]
+UserOption = Annotated[
+    str | None, typer.Option("--user", "-u", help="Whose memory. Default: SHARPWAVE_USER.", show_default=False)
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 
 

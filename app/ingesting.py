@@ -51,7 +51,9 @@ class Ingested:
             "texts_per_cpu_second": _rate(self.texts_embedded, self.cpu_seconds),
             "encoder_texts_per_cpu_second": _rate(self.texts_embedded, self.encoder_cpu_seconds),
         }
-        return {key: round(value, 3) if isinstance(value, float) else value for key, value in {**plain, **rates}.items()}
+        return {
+            key: round(value, 3) if isinstance(value, float) else value for key, value in {**plain, **rates}.items()
+        }
 
 
 def _rate(count: int, seconds: float) -> float | None:

@@ -9,7 +9,12 @@ from typing import Any
 from sharpwave.benchmarks.labelled import Case, Fact, Key, LabelledTurn
 from sharpwave.memory.errors import InputError
 
-CHANGES = {"fact_reinforcement": "NOOP", "retention_confirmation": "NOOP", "fact_update": "UPDATE", "deletion_request": "DELETE"}
+CHANGES = {
+    "fact_reinforcement": "NOOP",
+    "retention_confirmation": "NOOP",
+    "fact_update": "UPDATE",
+    "deletion_request": "DELETE",
+}
 """What the events about an earlier fact ask for; all other events that are to be stored are ADDs."""
 
 
@@ -30,7 +35,11 @@ def _of_file(path: Path) -> Iterator[Case]:
 
 def _case(case: dict[str, Any]) -> Case:
     events = {event["source_turn_ids"][0]: event for event in case["events"]}
-    about = {edge["source_event_id"]: edge["target_event_id"] for edge in case["event_edges"] if edge["edge_type"] == "supports"}
+    about = {
+        edge["source_event_id"]: edge["target_event_id"]
+        for edge in case["event_edges"]
+        if edge["edge_type"] == "supports"
+    }
     turns: list[LabelledTurn] = []
     homes: dict[str, Key] = {}
     objects: dict[str, str] = {}
@@ -45,7 +54,9 @@ def _case(case: dict[str, Any]) -> Case:
     return Case(id=case["case_id"], style=case["domain"], turns=tuple(turns))
 
 
-def _turn(text: str, event: dict[str, Any], old: str | None, homes: dict[str, Key], objects: dict[str, str]) -> LabelledTurn:
+def _turn(
+    text: str, event: dict[str, Any], old: str | None, homes: dict[str, Key], objects: dict[str, str]
+) -> LabelledTurn:
     at = datetime.fromisoformat(event["timestamp"])
     op = CHANGES.get(event["event_type"])
     if op is None and not event["attributes"]["should_store"]:
@@ -54,4 +65,6 @@ def _turn(text: str, event: dict[str, Any], old: str | None, homes: dict[str, Ke
         return LabelledTurn(user=text, at=at, facts=(Fact(text=text, op="ADD"),), current=(text,))
     gone = [f"is {objects[old]}", f"remains {objects[old]}"] if op in ("UPDATE", "DELETE") else []
     fact = Fact.model_validate({"text": text, "op": op, "target": homes[old]})
-    return LabelledTurn(user=text, at=at, facts=(fact,), forbidden=tuple(gone), current=(text,) if op == "UPDATE" else ())
+    return LabelledTurn(
+        user=text, at=at, facts=(fact,), forbidden=tuple(gone), current=(text,) if op == "UPDATE" else ()
+    )

@@ -67,7 +67,10 @@ def measure(embeddings: Embeddings | None = None, *, before: int = BEFORE, turns
     """
     metered = Metered(embeddings or LocalEmbeddings())
     said = list(talk(1, before + turns, seed=1))
-    with tempfile.TemporaryDirectory(prefix="sharpwave-") as folder, MemoryStore.open(folder, embeddings=metered) as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="sharpwave-") as folder,
+        MemoryStore.open(folder, embeddings=metered) as store,
+    ):
         ingest(store, [_turn(line) for line in said[:before]], RulesExtractor(), RulesPolicy())
         plain = _Plain(Path(folder, "plain"), query_array(metered, "a text"), before)
         return _talk(store, metered, said[before:], plain)
@@ -139,7 +142,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
     found = measure()
-    print(json.dumps(found, indent=2) if parser.parse_args().json else "\n".join(f"{k:30} {v}" for k, v in found.items()))
+    print(
+        json.dumps(found, indent=2) if parser.parse_args().json else "\n".join(f"{k:30} {v}" for k, v in found.items())
+    )
 
 
 if __name__ == "__main__":

@@ -106,8 +106,12 @@ class _Run:
         self._examine(home, acknowledged)
         self.acknowledged += len(acknowledged)
         state = _in_child(_state, home)
-        self._expect(state["events"] == self.whole["events"], "The decisions differ from those of a run that nobody killed.")
-        self._expect(state["memories"] == self.whole["memories"], "The memories differ from those of a run that nobody killed.")
+        self._expect(
+            state["events"] == self.whole["events"], "The decisions differ from those of a run that nobody killed."
+        )
+        self._expect(
+            state["memories"] == self.whole["memories"], "The memories differ from those of a run that nobody killed."
+        )
         self._expect(state["said"] == self.whole["said"], "What was said differs from a run that nobody killed.")
 
     def _examine(self, home: Path, acknowledged: set[str]) -> None:
@@ -185,7 +189,9 @@ def _problems(pipe: Connection, home: Path, acknowledged: set[str]) -> None:
 
 
 def _doubled(store: MemoryStore) -> list[str]:
-    events = [(e.message_id, e.op, (e.detail["after"] or {}).get("text")) for o in store.owners() for e in store.events(o)]
+    events = [
+        (e.message_id, e.op, (e.detail["after"] or {}).get("text")) for o in store.owners() for e in store.events(o)
+    ]
     return [f"{key} was decided {number} times" for key, number in Counter(events).items() if key[0] and number > 1]
 
 
@@ -200,7 +206,9 @@ def _state(pipe: Connection, home: Path) -> None:
                     for memory in store.memories(owner, statuses=())
                     for v in store.versions(owner, memory.id)
                 ],
-                "events": [(o, e.op, e.message_id, e.reason, e.detail["quote"]) for o in owners for e in store.events(o)],
+                "events": [
+                    (o, e.op, e.message_id, e.reason, e.detail["quote"]) for o in owners for e in store.events(o)
+                ],
                 "said": [(o, u.thread, u.position, u.text) for o in owners for u in store.utterances(o)],
             }
         )
@@ -218,7 +226,9 @@ def main() -> None:
     if given.json:
         print(json.dumps(found, indent=2))
     else:
-        print(f"{found['kills']} kills, {found['while_writing']} of them while turns were written, in {found['seconds']} s.")
+        print(
+            f"{found['kills']} kills, {found['while_writing']} of them while turns were written, in {found['seconds']} s."
+        )
         print("\n".join(found["problems"]) or "Nothing was lost, doubled or different.")
     sys.exit(1 if found["problems"] else 0)
 

@@ -75,5 +75,9 @@ def _originals(point: dict[str, Any]) -> list[str]:
 
 def _name(user: dict[str, Any]) -> str:
     """Return the name that the points speak of: the two words most of them begin with."""
-    starts = [" ".join(p["memory_content"].split()[:2]).removesuffix("'s") for s in user["sessions"] for p in s["memory_points"]]
+    starts = [
+        " ".join(p["memory_content"].split()[:2]).removesuffix("'s")
+        for s in user["sessions"]
+        for p in s["memory_points"]
+    ]
     return max(set(starts), key=starts.count)

@@ -100,4 +100,6 @@ def lines(path: Path) -> list[str]:
 
 def given(texts: list[tuple[str, Fact]], at: datetime, *, seed: bool = False) -> LabelledTurn:
     """Return a turn that consists of statements, a line each, with what they mean."""
-    return LabelledTurn(user="\n".join(text for text, _ in texts), at=at, seed=seed, facts=tuple(fact for _, fact in texts))
+    return LabelledTurn(
+        user="\n".join(text for text, _ in texts), at=at, seed=seed, facts=tuple(fact for _, fact in texts)
+    )

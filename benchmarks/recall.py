@@ -80,7 +80,9 @@ def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {"n": len(rows), **{name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}}
 
 
-def _ask(store: MemoryStore, store_name: StoreName, questions: Sequence[Question]) -> tuple[list[list[str]], dict[str, Any]]:
+def _ask(
+    store: MemoryStore, store_name: StoreName, questions: Sequence[Question]
+) -> tuple[list[list[str]], dict[str, Any]]:
     costs: dict[str, list[float]] = defaultdict(list)
 
     def timed(what: str, work: Callable[..., T], *given: Any) -> T:
@@ -144,5 +146,8 @@ def _with_memories(memories: Sequence[Memory], embeddings: Embeddings) -> Iterat
 
 @contextmanager
 def _temporary(embeddings: Embeddings) -> Iterator[MemoryStore]:
-    with tempfile.TemporaryDirectory(prefix="sharpwave-") as folder, MemoryStore.open(folder, embeddings=embeddings) as store:
+    with (
+        tempfile.TemporaryDirectory(prefix="sharpwave-") as folder,
+        MemoryStore.open(folder, embeddings=embeddings) as store,
+    ):
         yield store

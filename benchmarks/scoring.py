@@ -119,7 +119,9 @@ class CaseScore:
             if not self._count("precision", any(about(candidate, fact.text, turn.user) for fact in turn.facts)):
                 self._fail("not a fact", at, candidate.text)
         for fact in turn.facts:
-            found = any(holds(f"{c.text} {c.quote}", fact.text) for c in outcome.candidates if about(c, fact.text, turn.user))
+            found = any(
+                holds(f"{c.text} {c.quote}", fact.text) for c in outcome.candidates if about(c, fact.text, turn.user)
+            )
             if fact.op is not None and not self._count("recall", found):
                 self._fail("not found", at, fact.text)
         if not turn.facts and self._count("noise", any(applied.op != "NOOP" for _, applied in outcome.written)):
@@ -211,7 +213,9 @@ class CaseScore:
         added: list[str] = []
         for decision, applied in outcome.written:
             mine = [(n, f) for n, f in enumerate(turn.facts) if f.op and about(decision.candidate, f.text, turn.user)]
-            if applied.op in ("UPDATE", "DELETE") and self._count("wrong_delete", self._loses(applied, [f for _, f in mine], outcome)):
+            if applied.op in ("UPDATE", "DELETE") and self._count(
+                "wrong_delete", self._loses(applied, [f for _, f in mine], outcome)
+            ):
                 self._fail("wrong delete", at, f"{applied.before} -> {applied.text if applied.op == 'UPDATE' else ''}")
             if applied.op == "UPDATE":
                 homes = {self._home.get(key) for _, fact in mine for key in fact.targets}
@@ -220,7 +224,9 @@ class CaseScore:
                     self._fail("wrong update", at, f"{applied.before} -> {applied.text}")
             if applied.op == "ADD":
                 again = any(fold(applied.text) == fold(text) for text in [*outcome.before.values(), *added])
-                confirmed = [f for _, f in mine if f.op == "NOOP" and any(self._home.get(k) in outcome.before for k in f.targets)]
+                confirmed = [
+                    f for _, f in mine if f.op == "NOOP" and any(self._home.get(k) in outcome.before for k in f.targets)
+                ]
                 twice = any(holds(text, f.text) for text in added for _, f in mine)
                 if self._count("duplicate", again or (bool(mine) and (len(confirmed) == len(mine) or twice))):
                     self._fail("duplicate", at, applied.text)
@@ -228,7 +234,9 @@ class CaseScore:
 
     def _loses(self, applied: Applied, mine: Sequence[Fact], outcome: Outcome) -> bool:
         """Return whether an UPDATE or DELETE took away a fact that still holds."""
-        restated = {key for fact in mine if fact.op == "NOOP" for key in fact.targets} if applied.op == "UPDATE" else set()
+        restated = (
+            {key for fact in mine if fact.op == "NOOP" for key in fact.targets} if applied.op == "UPDATE" else set()
+        )
         lived_in = {key for key, home in self._home.items() if home == applied.memory_id}
         # What this very turn says has only just been written there.
         earlier = {key for key in lived_in & self._alive - restated if holds(applied.before or "", self._text(key))}

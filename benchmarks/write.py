@@ -54,7 +54,9 @@ class AlwaysAdd:
 
     name = "always-add"
 
-    def decide(self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
         """Return an ADD for each candidate."""
         return [Decision(op="ADD", candidate=c, reason="always", policy=self.name) for c in candidates]
 
@@ -67,7 +69,9 @@ class Cosine:
     def __init__(self, threshold: float = 0.85) -> None:
         self.threshold = threshold
 
-    def decide(self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
         """Return an UPDATE of the nearest memory, or an ADD, for each candidate."""
         return [self._one(c, near) for c, near in zip(candidates, neighbours, strict=True)]
 
@@ -107,7 +111,9 @@ def _by_graph(graph: Any, turn: Turn) -> tuple[list[Candidate], list[Written]]:
     return [Candidate.model_validate(c) for c in state["candidates"]], list(zip(decisions, done, strict=False))
 
 
-def _by_steps(store: MemoryStore, extractor: Extractor, policy: Policy, turn: Turn) -> tuple[list[Candidate], list[Written]]:
+def _by_steps(
+    store: MemoryStore, extractor: Extractor, policy: Policy, turn: Turn
+) -> tuple[list[Candidate], list[Written]]:
     store.queue([turn])
     if isinstance(extractor, Statements):
         candidates = extractor.extract(turn, [])
@@ -183,7 +189,18 @@ def summary(scores: Sequence[CaseScore], *, intervals: bool = False) -> dict[str
     return {**found, "intervals": _intervals([score.counts for score in scores])} if intervals else found
 
 
-MEASURES = (*RATES, "precision", "recall", "noise", "accuracy", "update_recall", "delete_recall", "stale", "kept", "lost")
+MEASURES = (
+    *RATES,
+    "precision",
+    "recall",
+    "noise",
+    "accuracy",
+    "update_recall",
+    "delete_recall",
+    "stale",
+    "kept",
+    "lost",
+)
 
 
 def _rate(counts: Mapping[str, int], name: str) -> float | None:

@@ -70,7 +70,9 @@ def build_agent(
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
     graph = StateGraph(State, context_schema=Context)
     graph.add_node("begin", _begin)
-    graph.add_node("retrieve", node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores)))
+    graph.add_node(
+        "retrieve", node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores))
+    )
     graph.add_node("respond", node("respond", respond, Responder, template_node))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")

@@ -79,7 +79,12 @@ def _close(hit: Recall, best: Recall) -> bool:
 def _value_asked_for(asked: str, hit: Recall) -> str:
     """Return the value of the slot that the question asks for: "Where do I live?" wants the city alone."""
     memory = hit.memory
-    if memory is None or not memory.attribute or not memory.value or memory.value.casefold() not in memory.text.casefold():
+    if (
+        memory is None
+        or not memory.attribute
+        or not memory.value
+        or memory.value.casefold() not in memory.text.casefold()
+    ):
         return ""
     return f"{memory.value}. " if set(terms(asked)) & set(terms(aliases(memory.attribute))) else ""
 
@@ -92,10 +97,13 @@ def _told(label: int, hit: Recall, context: Context) -> str:
 def rendered(recalled: Sequence[Recall], context: Context) -> str:
     """Return memories as quoted data, a line each: `[label] date, origin: "text"`. Line ends and quotes inside are escaped."""
     zone = time_zone(context.timezone)
-    return "\n".join(
-        f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}: {quoted(hit.text, 600)}"
-        for label, hit in enumerate(recalled, 1)
-    ) or "(nothing is known)"
+    return (
+        "\n".join(
+            f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}: {quoted(hit.text, 600)}"
+            for label, hit in enumerate(recalled, 1)
+        )
+        or "(nothing is known)"
+    )
 
 
 def _origin(hit: Recall) -> str:

@@ -136,7 +136,9 @@ def context_of(runtime: Runtime[Context]) -> Context:
     """
     given: object = runtime.context
     if given is None:
-        raise ConfigError('No user for this run. Pass context=Context(user_id="…") to invoke, stream or their async forms.')
+        raise ConfigError(
+            'No user for this run. Pass context=Context(user_id="…") to invoke, stream or their async forms.'
+        )
     # Inside another graph the context may be of that graph's type: what it says about the run is taken from it.
     context = given if isinstance(given, Context) else Context.model_validate(given, from_attributes=True)
     return context if context.now is not None else context.model_copy(update={"now": times.now()})

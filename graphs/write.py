@@ -136,7 +136,10 @@ def _keep(memory: MemoryStore) -> Node:
             if not state["caught_up"]:
                 memory.fail(turn, "It waits for an earlier turn of this user, which could not be written.")
             elif state["caught_up"] == CATCH_UP:
-                return {**fresh, **_failure("keep", "Too many earlier turns wait to be written; this one waits behind them.")}
+                return {
+                    **fresh,
+                    **_failure("keep", "Too many earlier turns wait to be written; this one waits behind them."),
+                }
         return {
             **fresh,
             "turn": (older or turn).model_dump(mode="json"),
@@ -215,7 +218,11 @@ def _decide(memory: MemoryStore, policy: Policy) -> Node:
                 decisions = guard(policy.decide(candidates, neighbours, turn), neighbours, turn)
             except ModelError as error:
                 memory.fail(turn, str(error))
-                return {**_failure("decide", str(error)), "decisions": [], "usage": total(state.get("usage"), meter.usage)}
+                return {
+                    **_failure("decide", str(error)),
+                    "decisions": [],
+                    "usage": total(state.get("usage"), meter.usage),
+                }
         return {
             "decisions": [decision.model_dump(mode="json") for decision in decisions],
             "shown": sorted({hit.id for near in neighbours for hit in near}),

@@ -206,7 +206,9 @@ def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
 
 
 def _source(turn: Turn, candidate: Candidate) -> Source:
-    return Source(kind=candidate.source_kind, thread=turn.thread, message_id=candidate.message_id, quote=candidate.quote)
+    return Source(
+        kind=candidate.source_kind, thread=turn.thread, message_id=candidate.message_id, quote=candidate.quote
+    )
 
 
 def valid_from(turn: Turn, candidate: Candidate) -> datetime:
@@ -270,14 +272,20 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
     if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN"):
         raise InputError(f"Event {event.seq} ({event.op}) changed no memory, so there is nothing to undo.")
     if ledger.standing_event(connection, owner, event.memory_id) != event.seq:
-        raise InputError(f"Event {event.seq} is not the latest about memory {event.memory_id}; undo the later ones first.")
+        raise InputError(
+            f"Event {event.seq} is not the latest about memory {event.memory_id}; undo the later ones first."
+        )
     current = semantic.get(connection, owner, event.memory_id)
     if current is None:
         raise NotFoundError(f"Memory {event.memory_id} of event {event.seq} is no longer there.")
     before = event.detail["before"]
     if before is None:
         result = retracted(connection, owner, current, current.valid_from)
-    elif Memory(**before).text == current.text and before["status"] == current.status and before["version"] == current.version:
+    elif (
+        Memory(**before).text == current.text
+        and before["status"] == current.status
+        and before["version"] == current.version
+    ):
         result = Memory(**before)
         semantic.rewrite(connection, owner, result)
     else:
@@ -296,5 +304,12 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
         detail={"undoes": event.seq},
     )
     return Applied(
-        op="UNDO", memory_id=result.id, version=result.version, text=result.text, reason=reason, policy="user", before=current.text, event=seq
+        op="UNDO",
+        memory_id=result.id,
+        version=result.version,
+        text=result.text,
+        reason=reason,
+        policy="user",
+        before=current.text,
+        event=seq,
     )

@@ -44,7 +44,9 @@ def add(connection: Connection, owner: int, name: str, text: str, fields: Mappin
         problem = error.errors(include_url=False, include_input=False)[0]
         raise InputError(f"The memory cannot be added: {problem['loc'][-1]}: {problem['msg']}.") from error
     if memory.version != 1 or semantic.get(connection, owner, memory.id) is not None:
-        raise InputError(f"Memory {memory.id!r} is there already, or was given a version; edit it instead of adding it.")
+        raise InputError(
+            f"Memory {memory.id!r} is there already, or was given a version; edit it instead of adding it."
+        )
     semantic.put(connection, owner, memory, embed(memory.text))
     return _log(connection, owner, "ADD", memory, None, "added by hand", at)
 
@@ -140,7 +142,9 @@ def take_over(
             applying.close(connection, owner, known, max(record.valid_from, known.valid_from))
         memory = record.model_copy(update={"owner": name})
         semantic.put(connection, owner, memory, embed(memory.text))
-        ledger.append_event(connection, owner, "IMPORT", at=at, policy="user", reason=reason, memory=memory, before=known)
+        ledger.append_event(
+            connection, owner, "IMPORT", at=at, policy="user", reason=reason, memory=memory, before=known
+        )
         new += 1
     if new:
         ledger.raise_revision(connection, owner)
@@ -152,7 +156,15 @@ def _log(
 ) -> Applied:
     ledger.raise_revision(connection, owner)
     seq = ledger.append_event(
-        connection, owner, op, at=at, policy="user", reason=reason, memory=memory, before=before, detail={"quote": memory.source.quote}
+        connection,
+        owner,
+        op,
+        at=at,
+        policy="user",
+        reason=reason,
+        memory=memory,
+        before=before,
+        detail={"quote": memory.source.quote},
     )
     return Applied(
         op=op,

@@ -60,7 +60,9 @@ class VectorIndex:
         digest = hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return f"{store}-{int.from_bytes(digest, 'big') % self.collections:03d}"
 
-    def upsert(self, store: StoreName, rows: Sequence[tuple[str, str, np.ndarray, dict[str, Any]]], generation: int) -> None:
+    def upsert(
+        self, store: StoreName, rows: Sequence[tuple[str, str, np.ndarray, dict[str, Any]]], generation: int
+    ) -> None:
         """Write rows of (owner, vector id, vector, metadata); the caller holds the file lock.
 
         Metadata must have the same keys each time: Chroma merges what it gets into what it has.

@@ -32,9 +32,13 @@ STOP = frozenset(
     whats when where which who whom whose why will with would you your youre yours""".split()
 )
 # Vowel signs of the scripts from Devanagari to Khmer are no letters to Python, yet part of their words.
-_WORD = re.compile(r"[^\W_][\w\u0900-\u0963\u0966-\u109f\u1780-\u17d3]*(?:['’][^\W_]+)*|[\u2190-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff\U0001f000-\U0001faff\u2640\u2642]*")
+_WORD = re.compile(
+    r"[^\W_][\w\u0900-\u0963\u0966-\u109f\u1780-\u17d3]*(?:['’][^\W_]+)*|[\u2190-\u2bff\U0001f000-\U0001faff][\ufe0f\u200d\U0001f3fb-\U0001f3ff\U0001f000-\U0001faff\u2640\u2642]*"
+)
 # Scripts that are written without spaces: Thai to Myanmar, Khmer, kana, Han, Hangul.
-_UNSPACED = re.compile(r"[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+")
+_UNSPACED = re.compile(
+    r"[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
 _SINGLE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")  # Han, Hangul
 # Accents; Hebrew points; Arabic vowel signs, hamza above and below, and the stretch between letters.
 _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u064b-\u0655\u0670\u0640]")
@@ -131,7 +135,9 @@ def places(rows: np.ndarray, holding: np.ndarray) -> np.ndarray:
     return found
 
 
-def bm25(found: dict[str, np.ndarray], rows: np.ndarray, lengths: np.ndarray, total: int, mean_length: float) -> np.ndarray:
+def bm25(
+    found: dict[str, np.ndarray], rows: np.ndarray, lengths: np.ndarray, total: int, mean_length: float
+) -> np.ndarray:
     """Score `rows` against the terms in `found`.
 
     A term counts once a record: records are short, and counting repeats changed nothing that could be measured.

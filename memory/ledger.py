@@ -257,7 +257,9 @@ def queue_turn(connection: Connection, owner: int, turn: Turn, at: datetime, sta
 
 def finish_turn(connection: Connection, owner: int, turn: Turn) -> None:
     """Mark a queued turn as written; its text stays with the utterances, so the queue lets go of it."""
-    statement = "UPDATE turns SET state = 'done', turn = '', error = NULL WHERE owner = ? AND thread = ? AND message_id = ?"
+    statement = (
+        "UPDATE turns SET state = 'done', turn = '', error = NULL WHERE owner = ? AND thread = ? AND message_id = ?"
+    )
     connection.exec_driver_sql(statement, (owner, turn.thread, turn.message_id))
 
 
@@ -272,7 +274,10 @@ def pending_turns(connection: Connection, owner: int | None = None) -> list[tupl
     statement = select(turns).where(turns.c.state != "done").order_by(literal_column("turns.rowid"))
     if owner is not None:
         statement = statement.where(turns.c.owner == owner)
-    return [(Turn.model_validate_json(r["turn"]), r["attempts"], r["error"]) for r in connection.execute(statement).mappings()]
+    return [
+        (Turn.model_validate_json(r["turn"]), r["attempts"], r["error"])
+        for r in connection.execute(statement).mappings()
+    ]
 
 
 def count_use(connection: Connection, owner: int, ids: list[str], at: datetime, column: str) -> None:

@@ -203,7 +203,14 @@ def search_memories(
 
 
 def search_utterances(
-    connection: Connection, owner: int, name: str, query: Query, nearest: Nearest, *, as_of: datetime | None = None, floor: float = FLOOR
+    connection: Connection,
+    owner: int,
+    name: str,
+    query: Query,
+    nearest: Nearest,
+    *,
+    as_of: datetime | None = None,
+    floor: float = FLOOR,
 ) -> Iterator[Recall]:
     """Yield the owner's utterances that have to do with `query`, best first."""
     plain = keyword_view(connection, owner, episodic.VIEW, query.terms)
@@ -245,12 +252,16 @@ READ_AT_ONCE = 24
 
 def _utterance_hit(utterance: Utterance, parts: Score) -> Recall:
     text, at = episodic.spoken(utterance.speaker, utterance.text), utterance.said_at
-    return Recall(id=utterance.id, store="episodic", text=text, said_at=at, score=parts.total, parts=parts, utterance=utterance)
+    return Recall(
+        id=utterance.id, store="episodic", text=text, said_at=at, score=parts.total, parts=parts, utterance=utterance
+    )
 
 
 def _hit(memory: Memory, parts: Score) -> Recall:
     at = memory.valid_from
-    return Recall(id=memory.id, store="semantic", text=memory.text, said_at=at, score=parts.total, parts=parts, memory=memory)
+    return Recall(
+        id=memory.id, store="semantic", text=memory.text, said_at=at, score=parts.total, parts=parts, memory=memory
+    )
 
 
 def _smoothed(cosine: np.ndarray, follows: np.ndarray) -> np.ndarray:
@@ -370,7 +381,12 @@ def neighbours(
 
 
 def nearby(
-    connection: Connection, owner: int, queries: Sequence[Query], nearest: Nearest, k: int, must: Sequence[set[int]] = ()
+    connection: Connection,
+    owner: int,
+    queries: Sequence[Query],
+    nearest: Nearest,
+    k: int,
+    must: Sequence[set[int]] = (),
 ) -> list[list[Recall]]:
     """Return, for each query, the hybrid top `k` of the live memories and those in the rows that `must` names, best first.
 

@@ -183,7 +183,9 @@ def connect(path: Path) -> Engine:
     try:
         path.touch(mode=0o600)  # before SQLite makes it: its journal files take over the permissions of the database
     except OSError as error:
-        raise StoreError(f"The ledger {path} cannot be written: {error.strerror}. Choose another folder with --home.") from error
+        raise StoreError(
+            f"The ledger {path} cannot be written: {error.strerror}. Choose another folder with --home."
+        ) from error
     engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
@@ -218,7 +220,11 @@ def migrate(engine: Engine) -> int:
                 )
             for number, migration in enumerate(MIGRATIONS[version:], version + 1):
                 migration(connection)
-                connection.execute(text("INSERT OR REPLACE INTO meta VALUES ('schema_version', :v)"), {"v": str(number)})
+                connection.execute(
+                    text("INSERT OR REPLACE INTO meta VALUES ('schema_version', :v)"), {"v": str(number)}
+                )
     except DatabaseError as error:
-        raise StoreError(f"The ledger {engine.url.database} cannot be opened: {error.orig}. Check the file, or choose another folder with --home.") from error
+        raise StoreError(
+            f"The ledger {engine.url.database} cannot be opened: {error.orig}. Check the file, or choose another folder with --home."
+        ) from error
     return len(MIGRATIONS)

@@ -39,7 +39,9 @@ def index_terms(memory: Memory) -> list[str]:
     subject = "" if memory.subject == "user" else memory.subject
     slot = aliases(memory.attribute) if memory.attribute else ""
     tags = " ".join(memory.tags)
-    return keywords.terms(f"{written_date(memory.valid_from)} {subject} {memory.text} {memory.value or ''} {slot} {tags}")
+    return keywords.terms(
+        f"{written_date(memory.valid_from)} {subject} {memory.text} {memory.value or ''} {slot} {tags}"
+    )
 
 
 def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) -> None:
@@ -136,7 +138,9 @@ def get(connection: Connection, owner: int, memory_id: str) -> Memory | None:
 def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
     """Return the stored vector of a version (float32)."""
     key = (memories.c.owner == owner, memories.c.id == memory.id, memories.c.version == memory.version)
-    return np.frombuffer(connection.execute(select(memories.c.vector).where(*key)).scalar_one(), np.float16).astype(np.float32)
+    return np.frombuffer(connection.execute(select(memories.c.vector).where(*key)).scalar_one(), np.float16).astype(
+        np.float32
+    )
 
 
 def versions(connection: Connection, owner: int, memory_id: str) -> list[Memory]:
@@ -221,6 +225,14 @@ def pending(connection: Connection, limit: int | None = None) -> list[tuple[int,
         FROM memories m JOIN owners o ON o.id = m.owner WHERE m.indexed = 0 ORDER BY m.row LIMIT ?
     """
     return [
-        (row, name, vector_id(owner, memory_id, version), np.frombuffer(vector, np.float16), {"live": bool(live), "at": at})
-        for row, name, owner, memory_id, version, vector, live, at in fetch(connection, statement, (-1 if limit is None else limit,))
+        (
+            row,
+            name,
+            vector_id(owner, memory_id, version),
+            np.frombuffer(vector, np.float16),
+            {"live": bool(live), "at": at},
+        )
+        for row, name, owner, memory_id, version, vector, live, at in fetch(
+            connection, statement, (-1 if limit is None else limit,)
+        )
     ]

@@ -218,11 +218,20 @@ class MemoryStore:
             if "semantic" in stores:
                 memories = finding.varied(
                     finding.search_memories(
-                        connection, number, asked, nearest, now=moment, as_of=past, include_history=include_history, floor=floor
+                        connection,
+                        number,
+                        asked,
+                        nearest,
+                        now=moment,
+                        as_of=past,
+                        include_history=include_history,
+                        floor=floor,
                     )
                 )
             if "episodic" in stores:
-                utterances = finding.search_utterances(connection, number, owner, asked, nearest, as_of=past, floor=floor)
+                utterances = finding.search_utterances(
+                    connection, number, owner, asked, nearest, as_of=past, floor=floor
+                )
             kept = finding.within(finding.merged(memories, utterances), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
 
@@ -231,7 +240,9 @@ class MemoryStore:
 
         The turn has been queued, so its vectors are at hand and nothing is embedded.
         """
-        said = [episodic.spoken(m.speaker or m.role, m.text) for m in turn.messages if m.role == "user" and m.text.strip()]
+        said = [
+            episodic.spoken(m.speaker or m.role, m.text) for m in turn.messages if m.role == "user" and m.text.strip()
+        ]
         if not said:
             return []
         vector = np.mean([self.vector(text) for text in said], axis=0)
@@ -246,9 +257,7 @@ class MemoryStore:
             number = ledger.owner_number(connection, check_owner(owner))
             if number is None:
                 return [[] for _ in candidates], 0
-            asked = [
-                (finding.Query.of(c.text, self.vector(c.text)), c) for c in candidates
-            ]
+            asked = [(finding.Query.of(c.text, self.vector(c.text)), c) for c in candidates]
             nearest = self._nearest(connection, owner, live=True)
             return finding.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
 
@@ -312,7 +321,9 @@ class MemoryStore:
     def unwritten(self, turns: Sequence[Turn]) -> list[Turn]:
         """Return those of `turns` that have not been processed before."""
         with self.ledger.read() as connection:
-            numbers = {owner: ledger.owner_number(connection, check_owner(owner)) or 0 for owner in {t.owner for t in turns}}
+            numbers = {
+                owner: ledger.owner_number(connection, check_owner(owner)) or 0 for owner in {t.owner for t in turns}
+            }
             return [
                 turn
                 for turn in turns
@@ -408,7 +419,9 @@ class MemoryStore:
             if decisions and revision is not None and ledger.revision(connection, number) != revision:
                 raise StaleDecision(turn.owner)
             at = times.now()
-            ledger.queue_turn(connection, number, turn, at)  # known from before, as a rule; if not, it counts from now on
+            ledger.queue_turn(
+                connection, number, turn, at
+            )  # known from before, as a rule; if not, it counts from now on
             done = applying.apply(connection, number, turn, decisions, self.vector, at, shown)
             ledger.count_use(connection, number, list(recalled), turn.said_at, "recalled")
             ledger.count_use(connection, number, list(cited), turn.said_at, "cited")
@@ -463,13 +476,19 @@ class MemoryStore:
     def put_memories(self, owner: str, records: Sequence[Memory], reason: str) -> int:
         """Write memories that come from elsewhere with all their fields; ids that are there already are left alone. Returns how many were new."""
         self.embed([record.text for record in records])
-        return self._commit(lambda c: edits.take_over(c, ledger.enlist_owner(c, check_owner(owner)), owner, records, reason, self.vector))
+        return self._commit(
+            lambda c: edits.take_over(
+                c, ledger.enlist_owner(c, check_owner(owner)), owner, records, reason, self.vector
+            )
+        )
 
     def put_utterances(self, owner: str, records: Sequence[Utterance]) -> int:
         """Keep messages that come from elsewhere; those that the owner has already are left alone. Returns how many were new."""
         self.embed([episodic.spoken(record.speaker, record.text) for record in records])
         return self._write(
-            lambda c: portability.put_utterances(c, ledger.enlist_owner(c, check_owner(owner)), owner, records, self.vector)
+            lambda c: portability.put_utterances(
+                c, ledger.enlist_owner(c, check_owner(owner)), owner, records, self.vector
+            )
         )
 
     def _edit(self, owner: str, texts: Sequence[str], work: Callable[[Connection, int], Applied]) -> Applied:
@@ -607,4 +626,3 @@ class MemoryStore:
 def _mark_indexed(connection: Connection, table: Any, rows: Sequence[int]) -> None:
     if rows:
         connection.exec_driver_sql(f"UPDATE {table.name} SET indexed = 1 WHERE row = ?", [(row,) for row in rows])
-

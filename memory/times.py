@@ -42,7 +42,9 @@ def parse_time(text: str, zone: str | None = None) -> datetime:
     try:
         value = datetime.fromisoformat(text.strip())
     except ValueError as error:
-        raise InputError(f"{text!r} is not an ISO 8601 time. Write it as 2026-03-01 or 2026-03-01T10:00:00Z.") from error
+        raise InputError(
+            f"{text!r} is not an ISO 8601 time. Write it as 2026-03-01 or 2026-03-01T10:00:00Z."
+        ) from error
     return utc(value, zone)
 
 

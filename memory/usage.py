@@ -26,7 +26,10 @@ class Meter:
     @property
     def usage(self) -> Usage:
         """Everything counted so far."""
-        total = {key: sum(row[key] for row in self._by.values()) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
+        total = {
+            key: sum(row[key] for row in self._by.values())
+            for key in ("llm_calls", "prompt_tokens", "completion_tokens")
+        }
         return Usage(**total, by_purpose={purpose: dict(row) for purpose, row in self._by.items()})
 
 

@@ -37,7 +37,9 @@ class ScriptedModel(BaseChatModel):
     def _next(self, messages: list[BaseMessage]) -> AIMessage:
         self.calls.append(list(messages))
         if self._at >= len(self.script):
-            raise AssertionError(f"The scripted model was called {self._at + 1} times; its script has {len(self.script)} steps.")
+            raise AssertionError(
+                f"The scripted model was called {self._at + 1} times; its script has {len(self.script)} steps."
+            )
         step = self.script[self._at]
         self._at += 1
         if isinstance(step, BaseException):
@@ -48,7 +50,9 @@ class ScriptedModel(BaseChatModel):
             return AIMessage(step(messages))
         return AIMessage(str(step))
 
-    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any) -> ChatResult:
+    def _generate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
         return ChatResult(generations=[ChatGeneration(message=self._next(messages))])
 
     def _stream(
@@ -60,7 +64,13 @@ class ScriptedModel(BaseChatModel):
                 content=message.content,
                 id=message.id,
                 tool_call_chunks=[
-                    {"name": c["name"], "args": json.dumps(c["args"]), "id": c["id"], "index": i, "type": "tool_call_chunk"}
+                    {
+                        "name": c["name"],
+                        "args": json.dumps(c["args"]),
+                        "id": c["id"],
+                        "index": i,
+                        "type": "tool_call_chunk",
+                    }
                     for i, c in enumerate(message.tool_calls)
                 ],
             )

@@ -15,7 +15,9 @@ def user(text: str) -> dict[str, Any]:
 
 def say(agent: Any, text: str, who: str = "ana", thread: str = "t1", **context: Any) -> dict[str, Any]:
     """Take one turn with a compiled agent and return the state after it."""
-    result: dict[str, Any] = agent.invoke(user(text), thread_config(who, thread), context=Context(user_id=who, **context))
+    result: dict[str, Any] = agent.invoke(
+        user(text), thread_config(who, thread), context=Context(user_id=who, **context)
+    )
     return result
 
 

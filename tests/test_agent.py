@@ -344,7 +344,16 @@ def test_a_stranger_is_refused_before_nodes_of_the_callers_own(store: MemoryStor
 
 
 def test_conversation_ids_are_of_owner_and_thread_together() -> None:
-    pairs = [("a", "bc"), ("ab", "c"), ("abc", ""), ("", "abc"), ("1:a", "b"), ("1", ":ab"), ("ana", "t1"), ("ana", "t2")]
+    pairs = [
+        ("a", "bc"),
+        ("ab", "c"),
+        ("abc", ""),
+        ("", "abc"),
+        ("1:a", "b"),
+        ("1", ":ab"),
+        ("ana", "t1"),
+        ("ana", "t2"),
+    ]
     assert len({thread_config(*pair)["configurable"]["thread_id"] for pair in pairs}) == len(pairs)
     assert thread_config("ana", "t1") == thread_config("ana", "t1")
 
@@ -440,7 +449,10 @@ def test_channels_of_a_turn_do_not_grow(agent: Any, store: MemoryStore) -> None:
 
 def test_channels_do_not_grow_with_nodes_of_the_callers_own(store: MemoryStore) -> None:
     def spend(state: State) -> dict[str, Any]:
-        return {"usage": {"llm_calls": state["usage"].get("llm_calls", 0) + 1}, "errors": [*state["errors"], {"stage": "x"}]}
+        return {
+            "usage": {"llm_calls": state["usage"].get("llm_calls", 0) + 1},
+            "errors": [*state["errors"], {"stage": "x"}],
+        }
 
     agent = build_agent(memory=store, retrieve=spend, write="off").compile(checkpointer=InMemorySaver())
     for _ in range(3):
@@ -524,7 +536,9 @@ def test_messages_with_ids_are_known_by_them() -> None:
 
 def test_a_history_that_is_sent_again_is_read_once(agent: Any, store: MemoryStore) -> None:
     say(agent, "I moved to Ghent")
-    again = [{"role": r, "content": c} for r, c in (("user", "I moved to Ghent"), ("assistant", "ok"), ("user", "again"))]
+    again = [
+        {"role": r, "content": c} for r, c in (("user", "I moved to Ghent"), ("assistant", "ok"), ("user", "again"))
+    ]
     state = agent.invoke({"messages": again}, thread_config("ana", "t1"), context=ANA)
     assert [m.text for m in state["messages"] if m.type == "human"] == ["I moved to Ghent", "again"]
     assert [event.op for event in store.events("ana")] == ["ADD"]
@@ -595,11 +609,15 @@ def _nothing(state: State) -> None:
 
 def _one(state: State) -> dict[str, Any]:
     message = state["turn"]["messages"][0]
-    return {"candidates": [Candidate(text="Plays chess", quote="chess", message_id=message["id"]).model_dump(mode="json")]}
+    return {
+        "candidates": [Candidate(text="Plays chess", quote="chess", message_id=message["id"]).model_dump(mode="json")]
+    }
 
 
 def _all_added(state: State) -> dict[str, Any]:
-    return {"decisions": [{"op": "ADD", "candidate": c, "reason": "r", "policy": "mine/1"} for c in state["candidates"]]}
+    return {
+        "decisions": [{"op": "ADD", "candidate": c, "reason": "r", "policy": "mine/1"} for c in state["candidates"]]
+    }
 
 
 NODES_OF_ONES_OWN: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
@@ -617,7 +635,9 @@ NODES_OF_ONES_OWN: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize("form", ["function", "runnable", "async"])
-@pytest.mark.parametrize(("nodes", "expected"), NODES_OF_ONES_OWN, ids=lambda n: "+".join(n) if isinstance(n, dict) else "")
+@pytest.mark.parametrize(
+    ("nodes", "expected"), NODES_OF_ONES_OWN, ids=lambda n: "+".join(n) if isinstance(n, dict) else ""
+)
 def test_every_node_may_be_a_node_of_ones_own(nodes: Any, expected: Any, form: str, shared: MemoryStore) -> None:
     def made(function: Callable[[State], Any]) -> Any:
         async def alone(state: State) -> Any:

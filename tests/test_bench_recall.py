@@ -24,8 +24,15 @@ LINES = ["I adopted a corgi.", "Nice!", "We went camping at the lake.", "My new 
 
 def sample(name: str, questions: list[tuple[str, list[str], int]]) -> dict[str, Any]:
     session = [{"speaker": "Ana", "dia_id": f"D1:{n}", "text": text} for n, text in enumerate(LINES, 1)]
-    talk = {"speaker_a": "Ana", "speaker_b": "Bo", "session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": session}
-    asked = [{"question": text, "evidence": gold, "category": category, "answer": ""} for text, gold, category in questions]
+    talk = {
+        "speaker_a": "Ana",
+        "speaker_b": "Bo",
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": session,
+    }
+    asked = [
+        {"question": text, "evidence": gold, "category": category, "answer": ""} for text, gold, category in questions
+    ]
     return {"sample_id": name, "conversation": talk, "qa": asked}
 
 
@@ -104,10 +111,20 @@ def statement(text: str, source: str = "system") -> dict[str, Any]:
 
 
 def test_statements_are_found_too(tmp_path: Path) -> None:
-    points = [statement("Sarah lives in Miami"), statement("Sarah keeps bees"), statement("Sarah lives in Rome", "interference")]
-    asked = {"question": "Does Sarah keep bees?", "question_type": "recall", "evidence": [statement("Sarah keeps bees")]}
+    points = [
+        statement("Sarah lives in Miami"),
+        statement("Sarah keeps bees"),
+        statement("Sarah lives in Rome", "interference"),
+    ]
+    asked = {
+        "question": "Does Sarah keep bees?",
+        "question_type": "recall",
+        "evidence": [statement("Sarah keeps bees")],
+    }
     session = {"start_time": "Sep 04, 2025, 09:05:32", "memory_points": points, "questions": [asked]}
-    (tmp_path / "one.jsonl").write_text(json.dumps({"uuid": "u1", "sessions": [session, {**session, "questions": None}]}))
+    (tmp_path / "one.jsonl").write_text(
+        json.dumps({"uuid": "u1", "sessions": [session, {**session, "questions": None}]})
+    )
     memories, questions = halumem(tmp_path)
     assert len(memories) == 4 and [len(question.gold) for question in questions] == [2]
     found = measure("halumem", tmp_path, tmp_path / "home", HashEmbeddings())
@@ -139,7 +156,9 @@ def test_the_cost_of_a_turn_is_apart_from_that_of_the_embedder() -> None:
     assert found["turns"] == 12 and 0 < found["turns_that_wrote"] < 12
     for name in ("cpu_ms_per_turn", "cpu_ms_per_quiet_turn", "encoder_cpu_ms_per_turn", "chroma_add_and_query_cpu_ms"):
         assert found[name] > 0
-    assert found["ratio_to_chroma"] == pytest.approx(found["cpu_ms_per_turn"] / found["chroma_add_and_query_cpu_ms"], rel=0.01)
+    assert found["ratio_to_chroma"] == pytest.approx(
+        found["cpu_ms_per_turn"] / found["chroma_add_and_query_cpu_ms"], rel=0.01
+    )
 
 
 @pytest.mark.data

@@ -117,7 +117,9 @@ class Oracle(AlwaysAdd):
 
     name = "oracle"
 
-    def decide(self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
         case = BY_ID[turn.owner]
         labels = [fact for fact in case.turns[int(turn.thread[1:])].facts if fact.op]
         return [self._one(case, *given) for given in zip(labels, candidates, neighbours, strict=True)]
@@ -171,9 +173,13 @@ class Wrecker(AlwaysAdd):
     def __init__(self, op: Any) -> None:
         self.op = op
 
-    def decide(self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
         return [
-            Decision(op=self.op if near else "ADD", candidate=c, target=near[0].id if near else None, reason="", policy="")
+            Decision(
+                op=self.op if near else "ADD", candidate=c, target=near[0].id if near else None, reason="", policy=""
+            )
             for c, near in zip(candidates, neighbours, strict=True)
         ][:1]
 
@@ -192,7 +198,10 @@ def case_of(*turns: dict[str, Any]) -> Case:
 
 
 def test_words_that_are_not_the_users_own_support_nothing() -> None:
-    case = case_of({"user": "I live in Rome", "foreign": ["I live in Rome"]}, {"user": "I have a dog", "facts": [{"text": "a dog", "op": "ADD"}]})
+    case = case_of(
+        {"user": "I live in Rome", "foreign": ["I live in Rome"]},
+        {"user": "I have a dog", "facts": [{"text": "a dog", "op": "ADD"}]},
+    )
     found = summary(evaluate(Statements(), AlwaysAdd(), [case], HashEmbeddings()))
     assert found["counts"]["unsupported"] == [1, 2]
     assert found["counts"]["precision"] == [1, 2]
@@ -205,7 +214,9 @@ def test_a_confirmation_that_is_added_is_a_duplicate_and_a_late_one_about_nothin
     said = case_of({"user": first, "facts": [{"text": first, "op": "ADD"}]}, confirm)
     assert summary(evaluate(Statements(), AlwaysAdd(), [said], HashEmbeddings()))["counts"]["duplicate"] == [1, 2]
     unsaid = case_of({"user": "ok", "facts": []}, confirm)
-    unsaid = unsaid.model_copy(update={"turns": (said.turns[0].model_copy(update={"user": "Something else"}), said.turns[1])})
+    unsaid = unsaid.model_copy(
+        update={"turns": (said.turns[0].model_copy(update={"user": "Something else"}), said.turns[1])}
+    )
     assert summary(evaluate(Statements(), AlwaysAdd(), [unsaid], HashEmbeddings()))["counts"]["duplicate"] == [0, 2]
 
 
@@ -220,7 +231,9 @@ def test_the_product_path_goes_through_the_graph_and_its_guard() -> None:
 
 
 class Deaf(AlwaysAdd):
-    def decide(self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
         return [Decision(op="NOOP", candidate=c, reason="known, it says", policy="deaf") for c in candidates]
 
 
@@ -234,16 +247,30 @@ def test_a_new_fact_taken_for_a_known_one_is_lost() -> None:
 
 def test_halumem_updates_know_what_they_replace(tmp_path: Path) -> None:
     def point(text: str, source: str = "secondary", old: Sequence[str] = ()) -> dict[str, Any]:
-        return {"memory_content": text, "memory_source": source, "is_update": str(bool(old)), "original_memories": list(old)}
+        return {
+            "memory_content": text,
+            "memory_source": source,
+            "is_update": str(bool(old)),
+            "original_memories": list(old),
+        }
 
     sessions = [
-        {"start_time": "Jan 15, 2029, 16:15:20", "memory_points": [point("Ann Lee likes tea."), point("Ann Lee is rich.", "interference")]},
-        {"start_time": "Jan 16, 2029, 16:15:20", "memory_points": [point("Ann Lee is director now.", old=["Ann Lee is a clerk"])]},
+        {
+            "start_time": "Jan 15, 2029, 16:15:20",
+            "memory_points": [point("Ann Lee likes tea."), point("Ann Lee is rich.", "interference")],
+        },
+        {
+            "start_time": "Jan 16, 2029, 16:15:20",
+            "memory_points": [point("Ann Lee is director now.", old=["Ann Lee is a clerk"])],
+        },
     ]
     (tmp_path / "user.jsonl").write_text(json.dumps({"uuid": "u", "sessions": sessions}) + "\n")
     (case,) = halumem.load(tmp_path)
     assert case.about == "Ann Lee"
-    assert case.turns[0].seed and [fact.text for fact in case.turns[0].facts] == ["Ann Lee likes tea.", "Ann Lee is a clerk"]
+    assert case.turns[0].seed and [fact.text for fact in case.turns[0].facts] == [
+        "Ann Lee likes tea.",
+        "Ann Lee is a clerk",
+    ]
     assert case.turns[1].facts[0].target == (0, 1) and case.turns[1].forbidden == ("Ann Lee is a clerk",)
     found = summary(evaluate(Statements(), Cosine(-1.0), [case], HashEmbeddings()))
     assert found["counts"]["wrong_update"][1] == 1 and found["turns"] == 1
@@ -254,7 +281,14 @@ def test_automemorybench_events_become_labels(tmp_path: Path) -> None:
     def event(name: str, kind: str, what: str, **more: Any) -> dict[str, Any]:
         stored = {"should_store": kind not in ("deletion_request", "distractor"), **more}
         at = "2028-04-18T09:00:00Z"
-        return {"event_id": name, "event_type": kind, "object": what, "source_turn_ids": [name], "attributes": stored, "timestamp": at}
+        return {
+            "event_id": name,
+            "event_type": kind,
+            "object": what,
+            "source_turn_ids": [name],
+            "attributes": stored,
+            "timestamp": at,
+        }
 
     events = [
         event("a", "fact_introduction", "red"),
@@ -263,22 +297,42 @@ def test_automemorybench_events_become_labels(tmp_path: Path) -> None:
         event("d", "distractor", "green"),
         event("e", "deletion_request", "blue", supersedes="c"),
     ]
-    turns = [{"role": "user", "turn_id": e["event_id"], "content": f"{e['event_type']}: it is {e['object']}"} for e in events]
+    turns = [
+        {"role": "user", "turn_id": e["event_id"], "content": f"{e['event_type']}: it is {e['object']}"} for e in events
+    ]
     turns.insert(1, {"role": "assistant", "turn_id": "x", "content": "Fine."})
     edges = [{"edge_type": "supports", "source_event_id": "b", "target_event_id": "a"}]
-    shard = {"cases": [{"case_id": "c1", "domain": "d", "events": events, "event_edges": edges, "sessions": [{"turns": turns}]}]}
+    shard = {
+        "cases": [
+            {"case_id": "c1", "domain": "d", "events": events, "event_edges": edges, "sessions": [{"turns": turns}]}
+        ]
+    }
     (tmp_path / "shard.json").write_text(json.dumps(shard))
     (case,) = automemory.load(tmp_path)
-    assert [turn.facts[0].op if turn.facts else None for turn in case.turns] == ["ADD", "NOOP", "UPDATE", None, "DELETE"]
+    assert [turn.facts[0].op if turn.facts else None for turn in case.turns] == [
+        "ADD",
+        "NOOP",
+        "UPDATE",
+        None,
+        "DELETE",
+    ]
     assert [turn.facts[0].target for turn in case.turns if turn.facts] == [None, (0, 0), (0, 0), (2, 0)]
     assert case.turns[2].forbidden == ("is red", "remains red")
 
 
 @pytest.mark.data
 def test_the_published_labels_are_all_read(data: Path) -> None:
-    points = [fact for case in halumem.load(data / "halumem-pilot") for turn in case.turns if not turn.seed for fact in turn.facts]
+    points = [
+        fact
+        for case in halumem.load(data / "halumem-pilot")
+        for turn in case.turns
+        if not turn.seed
+        for fact in turn.facts
+    ]
     assert 255 <= Counter(fact.op for fact in points)["UPDATE"] <= 272
-    events = Counter(fact.op for case in automemory.load(data / "automemorybench-sample") for t in case.turns for fact in t.facts)
+    events = Counter(
+        fact.op for case in automemory.load(data / "automemorybench-sample") for t in case.turns for fact in t.facts
+    )
     assert (events["UPDATE"], events["DELETE"], events["NOOP"]) == (40, 32, 88)
 
 
@@ -323,7 +377,9 @@ def test_the_command_prints_figures_of_the_policy_and_of_both_baselines(bench: t
 
 
 def test_the_command_draws_a_table(bench: typer.Typer, tmp_path: Path) -> None:
-    result = CliRunner().invoke(bench, ["write", "--data", str(small(tmp_path)), "--split", "tune", "--policy", "cosine"])
+    result = CliRunner().invoke(
+        bench, ["write", "--data", str(small(tmp_path)), "--split", "tune", "--policy", "cosine"]
+    )
     assert result.exit_code == 0 and "always-add" in result.stdout and "stale" in result.stdout
 
 

@@ -85,7 +85,9 @@ def test_facts_and_words_are_written(store: MemoryStore, file: Path) -> None:
     assert [m.value for m in store.memories("ana") if m.attribute == "home_city"] == ["Lisbon"]
     assert done.operations["ADD"] >= 3 and done.operations["UPDATE"] == 1
     assert store.pending() == []
-    assert [hit.memory.value for hit in store.recall("ana", "Where do I live?", k=1, stores=("semantic",)) if hit.memory] == ["Lisbon"]
+    assert [
+        hit.memory.value for hit in store.recall("ana", "Where do I live?", k=1, stores=("semantic",)) if hit.memory
+    ] == ["Lisbon"]
 
 
 def test_the_same_file_again_changes_nothing(store: MemoryStore, file: Path) -> None:
@@ -165,7 +167,9 @@ def test_what_is_written_is_found_in_the_index(store: MemoryStore, file: Path) -
 def test_one_failure_does_not_stop_the_rest(store: MemoryStore, file: Path) -> None:
     done = write(store, file, Failing("m2"))
     assert (done.written, done.failed) == (4, 1)
-    assert [(turn.message_id, attempts, error) for turn, attempts, error in store.pending()] == [("m2", 1, "The server is away.")]
+    assert [(turn.message_id, attempts, error) for turn, attempts, error in store.pending()] == [
+        ("m2", 1, "The server is away.")
+    ]
     again = write(store, file)
     assert (again.written, again.skipped, again.failed) == (1, 4, 0)
     assert [m.value for m in store.memories("ana") if m.attribute == "home_city"] == ["Lisbon"]
@@ -261,7 +265,9 @@ def test_the_command_says_it_in_words_too(run: Callable[..., Outcome], file: Pat
 
 def test_the_user_is_named_where_the_file_names_none(run: Callable[..., Outcome], tmp_path: Path) -> None:
     path = tmp_path / "openai.json"
-    path.write_text(json.dumps([{"role": "user", "content": "I live in Oslo."}, {"role": "assistant", "content": "Nice."}]))
+    path.write_text(
+        json.dumps([{"role": "user", "content": "I live in Oslo."}, {"role": "assistant", "content": "Nice."}])
+    )
     refused = run(str(path))
     assert refused.code == 2 and refused.err.count("\n") == 1 and "--user" in refused.err
     did = run(str(path), "--user", "日本/ ..", "--thread", "t9", "--json")
@@ -279,7 +285,9 @@ def test_the_user_is_named_where_the_file_names_none(run: Callable[..., Outcome]
         ("", "talk.jsonl"),
     ],
 )
-def test_a_bad_file_is_one_line_and_writes_nothing(run: Callable[..., Outcome], tmp_path: Path, content: str, words: str) -> None:
+def test_a_bad_file_is_one_line_and_writes_nothing(
+    run: Callable[..., Outcome], tmp_path: Path, content: str, words: str
+) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_text(content)
     did = run(str(path), "--user", "ana")
@@ -301,7 +309,9 @@ def test_a_home_that_is_a_file_is_one_line(run: Callable[..., Outcome], file: Pa
     assert did.code == 1 and did.err.count("\n") == 1 and str(home) in did.err
 
 
-def test_a_failing_model_ends_it_with_one_line(run: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_model_ends_it_with_one_line(
+    run: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = messages(tmp_path / "talk.jsonl", [f"I like song number {n}." for n in range(5)])
     monkeypatch.setattr("sharpwave.assembly.writers", lambda settings: (Failing(), RulesPolicy()))
     did = run(str(path), "--json")

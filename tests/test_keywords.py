@@ -85,9 +85,9 @@ def test_every_word_that_is_indexed_is_found(connection: Connection, texts: list
 def test_words_that_mean_something_to_the_database_are_words(connection: Connection, word: str) -> None:
     found = keywords.terms(word)
     keywords.index(connection, TABLE, [(1, 1, found), (2, 2, found), (3, 1, ["else"])])
-    assert {
-        term: held.tolist() for term, held in keywords.postings(connection, TABLE, 1, found).items()
-    } == {term: [1] for term in found}
+    assert {term: held.tolist() for term, held in keywords.postings(connection, TABLE, 1, found).items()} == {
+        term: [1] for term in found
+    }
 
 
 def test_an_owner_reaches_no_other_owners_postings(connection: Connection) -> None:

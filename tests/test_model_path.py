@@ -35,7 +35,11 @@ def facts(*items: Any) -> str:
 
 
 def test_a_fact_costs_one_more_call_and_small_talk_none(store: MemoryStore) -> None:
-    steps = ["Noted.", facts({"text": "Lives in Lisbon", "attribute": "home_city", "value": "Lisbon", "op": "ADD"}), "Hello!"]
+    steps = [
+        "Noted.",
+        facts({"text": "Lives in Lisbon", "attribute": "home_city", "value": "Lisbon", "op": "ADD"}),
+        "Hello!",
+    ]
     with OpenAIStub(steps) as stub:
         agent = build_agent(memory=store, model=stub.chat()).compile(checkpointer=InMemorySaver())
         told = say(agent, "I live in Lisbon.")
@@ -98,11 +102,13 @@ def test_memory_costs_an_ordinary_turn_few_tokens(tmp_path: Path) -> None:
         for text in TEN:
             store.add("ana", text)
         state = say(build_agent(memory=store, model=stub.chat()).compile(), said)
-    respond, extract = (["\n".join(m["content"] for m in request["messages"]) for request in stub.requests])
+    respond, extract = ["\n".join(m["content"] for m in request["messages"]) for request in stub.requests]
     assert extract.count("\n[") >= 9  # the known memories were shown
     for count in (_tokens, lambda text: len(text) // 4):
         extra = count(respond) - count(said) + count(extract)
-        print(f"{extra} more tokens: {count(respond) - count(said)} to answer ({len(state['recalled'])} notes), {count(extract)} to extract")
+        print(
+            f"{extra} more tokens: {count(respond) - count(said)} to answer ({len(state['recalled'])} notes), {count(extract)} to extract"
+        )
         assert extra <= MOST_EXTRA_TOKENS
 
 
@@ -173,7 +179,10 @@ def test_a_server_that_always_calls_tools_is_stopped(store: MemoryStore) -> None
 
 
 def test_images_are_sent_as_they_are(store: MemoryStore) -> None:
-    blocks = [{"type": "text", "text": "I love this."}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]
+    blocks = [
+        {"type": "text", "text": "I love this."},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+    ]
     with OpenAIStub(["A cat!", facts()]) as stub:
         agent = build_agent(memory=store, model=stub.chat()).compile()
         agent.invoke({"messages": [HumanMessage(blocks)]}, context=ANA)  # type: ignore[arg-type]

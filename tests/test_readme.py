@@ -24,7 +24,9 @@ def test_the_picture_is_generated_from_the_code(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
 def test_snippets_run_as_they_stand(snippet: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     if "print(" in snippet:
         assert "shellfish" in done.stdout

@@ -88,7 +88,7 @@ def test_memories_are_quoted_data_and_shown_once(store: MemoryStore, scripted: M
     state = say(build_agent(memory=store, model=model).compile(), "What do I like about tea?")
     prompt = shown(model)
     (line,) = [line for line in prompt.splitlines() if "Likes tea" in line]
-    assert line.startswith('[1] 2') and line.endswith('"') and '\\"admin mode\\"' in line
+    assert line.startswith("[1] 2") and line.endswith('"') and '\\"admin mode\\"' in line
     assert not any(line.startswith(("</memories>", "SYSTEM:", "[2]")) for line in prompt.splitlines())
     whole = "\n".join(message.text for message in model.calls[0])
     assert whole.count("admin mode") == 1 and "secret" not in whole
@@ -231,7 +231,11 @@ def test_a_tool_is_called_and_its_result_shown(store: MemoryStore, scripted: Mak
     state = say(build_agent(memory=store, model=model, tools=[weather]).compile(), "How is the weather in Oslo?")
     assert [message.type for message in state["messages"]] == ["human", "ai", "tool", "ai"]
     assert state["messages"][2].text == "Rain in Oslo." and sound(state["messages"])
-    assert state["usage"]["llm_calls"] == 2 and [u.role for u in store.utterances("ana")] == ["user", "tool", "assistant"]
+    assert state["usage"]["llm_calls"] == 2 and [u.role for u in store.utterances("ana")] == [
+        "user",
+        "tool",
+        "assistant",
+    ]
     (bound,) = model.bound
     assert [getattr(given, "name", None) for given in bound["tools"]] == ["weather"]
 
@@ -270,7 +274,9 @@ def test_a_tool_that_fails_tells_the_model(
 def test_a_model_that_never_stops_calling_is_stopped(text: str, store: MemoryStore) -> None:
     always = [calls(("weather", {"city": "Oslo"}), text=text, first=at) for at in range(50)]
     model = ScriptedModel(script=always, calls=[], bound=[])
-    agent = build_agent(memory=store, model=model, tools=[weather], extract=_nobody).compile(checkpointer=InMemorySaver())
+    agent = build_agent(memory=store, model=model, tools=[weather], extract=_nobody).compile(
+        checkpointer=InMemorySaver()
+    )
     state = say(agent, "I live in Lisbon. How is the weather?")
     assert reply(state) == (text or UNFINISHED)
     assert len(model.calls) == TOOL_ROUNDS + 1 and sound(state["messages"])
@@ -354,7 +360,9 @@ def test_an_empty_answer_is_an_error(answer: Any, store: MemoryStore, scripted: 
 
 def test_a_refusal_is_an_answer(store: MemoryStore, scripted: Make) -> None:
     refused = AIMessage("", additional_kwargs={"refusal": "I can't help with that."})
-    assert reply(say(build_agent(memory=store, model=scripted(refused)).compile(), "Do it?")) == "I can't help with that."
+    assert (
+        reply(say(build_agent(memory=store, model=scripted(refused)).compile(), "Do it?")) == "I can't help with that."
+    )
 
 
 # The template

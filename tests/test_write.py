@@ -86,7 +86,9 @@ def test_a_failed_extraction_is_seen_and_made_good_later(steps: Any, store: Memo
     ((waiting, attempts, why),) = store.pending("ana")
     assert (waiting.user_text, attempts, why) == ("I'm allergic to penicillin.", 1, error["error"])
 
-    healthy = build_write(memory=store, model=scripted(facts({"text": "Allergic to penicillin", "op": "ADD"}))).compile()
+    healthy = build_write(
+        memory=store, model=scripted(facts({"text": "Allergic to penicillin", "op": "ADD"}))
+    ).compile()
     assert write_pending(store, healthy) == 1
     assert texts(store) == ["Allergic to penicillin"] and store.pending() == []
     assert write_pending(store, healthy) == 0 and len(store.events("ana")) == 1
@@ -94,7 +96,9 @@ def test_a_failed_extraction_is_seen_and_made_good_later(steps: Any, store: Memo
 
 def test_a_failed_decision_is_seen_and_made_good_later(store: MemoryStore, scripted: Make) -> None:
     store.add("ana", "I live in Lisbon.", attribute="home_city", value="Lisbon")
-    extracted = facts({"text": "Lives in Porto", "quote": "I live in Porto now", "attribute": "home_city", "value": "Porto"})
+    extracted = facts(
+        {"text": "Lives in Porto", "quote": "I live in Porto now", "attribute": "home_city", "value": "Porto"}
+    )
     model = scripted("I see.", extracted, "?", "?")
     agent = build_agent(memory=store, model=model, decide=LLMPolicy(model)).compile()
     state = say(agent, "I live in Porto now.")
@@ -107,7 +111,9 @@ def test_a_failed_decision_is_seen_and_made_good_later(store: MemoryStore, scrip
 
 
 def test_a_failed_answer_is_one_clear_error_and_the_conversation_goes_on(store: MemoryStore, scripted: Make) -> None:
-    model = scripted(RuntimeError("401 no such key sk-abcdefghijk"), "Both noted.", facts("Has a cat", "Plays the cello"))
+    model = scripted(
+        RuntimeError("401 no such key sk-abcdefghijk"), "Both noted.", facts("Has a cat", "Plays the cello")
+    )
     agent = build_agent(memory=store, model=model).compile(checkpointer=InMemorySaver())
     with pytest.raises(ModelError, match="failed on 'respond'") as failure:
         say(agent, "I have a cat.")
@@ -176,7 +182,11 @@ def test_while_an_earlier_turn_fails_the_later_ones_wait(store: MemoryStore) -> 
         state = say(agent, text)
         assert [error["stage"] for error in state["errors"]] == ["extract"] and done(state) == []
     assert flaky.read == ["I live in Lisbon."] * 3
-    assert [t.user_text for t, _, _ in store.pending()] == ["I live in Lisbon.", "I moved to Porto.", "I moved to Ghent."]
+    assert [t.user_text for t, _, _ in store.pending()] == [
+        "I live in Lisbon.",
+        "I moved to Porto.",
+        "I moved to Ghent.",
+    ]
     flaky.down = False
     assert [op for op, _ in done(say(agent, "Good morning!"))] == ["ADD", "UPDATE", "UPDATE"]
     (city,) = store.memories("ana")
@@ -268,13 +278,17 @@ def test_a_turn_that_is_given_again_is_written_once(store: MemoryStore) -> None:
 
 def test_a_turn_of_somebody_else_is_refused(store: MemoryStore) -> None:
     with pytest.raises(OwnershipError):
-        build_write(memory=store).compile().invoke({"turn": turn("Hi", owner="bo").model_dump(mode="json")}, context=ANA)
+        build_write(memory=store).compile().invoke(
+            {"turn": turn("Hi", owner="bo").model_dump(mode="json")}, context=ANA
+        )
 
 
 def test_a_message_with_an_id_is_written_once(store: MemoryStore) -> None:
     agent = build_agent(memory=store).compile()
     for _ in range(3):
-        agent.invoke({"messages": [HumanMessage("I have a cat.", id="m1")]}, context=Context(user_id="ana", thread="t1"))
+        agent.invoke(
+            {"messages": [HumanMessage("I have a cat.", id="m1")]}, context=Context(user_id="ana", thread="t1")
+        )
     assert [event.op for event in store.events("ana")] == ["ADD"]
     assert [u.message_id for u in store.utterances("ana") if u.role == "user"] == ["m1"]
 
@@ -370,7 +384,9 @@ def test_many_at_once_write_a_statement_once(way: str, store: MemoryStore) -> No
 
 
 @pytest.mark.parametrize(("said", "op"), [(4, "UPDATE"), (6, "ADD")], ids=["earlier", "later"])
-def test_what_was_written_in_between_is_decided_about_again(said: int, op: str, store: MemoryStore, march: datetime) -> None:
+def test_what_was_written_in_between_is_decided_about_again(
+    said: int, op: str, store: MemoryStore, march: datetime
+) -> None:
     agent = build_agent(memory=store).compile()
     say(agent, "I live in Lisbon.", now=march)
 
@@ -410,7 +426,9 @@ BLOCKS: list[Any] = [
 ]
 
 
-def test_content_blocks_calls_without_text_and_empty_messages(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
+def test_content_blocks_calls_without_text_and_empty_messages(
+    store: MemoryStore, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("DEBUG")
     messages = [{**message, "content": message["content"] or ""} for message in BLOCKS]
     state = build_write(memory=store).compile().invoke({"messages": messages}, context=ANA)
@@ -488,11 +506,24 @@ def test_trivial_turns_cost_no_call(store: MemoryStore, scripted: Make) -> None:
 
 def test_one_memory_named_twice_by_a_turn_does_not_break_it(store: MemoryStore, scripted: Make) -> None:
     store.add("ana", "I live in Oslo.", attribute="home_city", value="Oslo")
-    gone = {"text": "No longer lives in Oslo", "quote": "I no longer live in Oslo", "attribute": "home_city", "value": "Oslo"}
-    past = {"text": "Lived in Oslo for years", "quote": "I lived in Oslo for years", "past": True, "op": "NOOP", "target": 0}
+    gone = {
+        "text": "No longer lives in Oslo",
+        "quote": "I no longer live in Oslo",
+        "attribute": "home_city",
+        "value": "Oslo",
+    }
+    past = {
+        "text": "Lived in Oslo for years",
+        "quote": "I lived in Oslo for years",
+        "past": True,
+        "op": "NOOP",
+        "target": 0,
+    }
     model = scripted(facts(gone | {"retracts": True, "op": "DELETE", "target": 0}, past))
-    state = build_write(memory=store, model=model).compile().invoke(
-        user("I no longer live in Oslo. I lived in Oslo for years."), context=ANA
+    state = (
+        build_write(memory=store, model=model)
+        .compile()
+        .invoke(user("I no longer live in Oslo. I lived in Oslo for years."), context=ANA)
     )
     assert [op for op, _ in done(state)] == ["DELETE", "NOOP"] and store.memories("ana") == []
     assert store.pending() == []

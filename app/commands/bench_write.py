@@ -26,13 +26,17 @@ def register(bench: typer.Typer) -> None:
 def write(
     context: typer.Context,
     dataset: Annotated[Dataset, typer.Option("--dataset", help="What to measure on.")] = "own",
-    data: Annotated[Path | None, typer.Option("--data", help="Folder of the data set. The own one is in the sources.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of the data set. The own one is in the sources.")
+    ] = None,
     split: Annotated[Literal["tune", "held", "all"], typer.Option("--split", help="Part of the own set.")] = "all",
     extractor: Annotated[Literal["rules", "llm"], typer.Option("--extractor", help="Who finds the facts.")] = "rules",
     policy: Annotated[
         Literal["rules", "llm", "always-add", "cosine"], typer.Option("--policy", help="Who decides.")
     ] = "rules",
-    failures: Annotated[bool, typer.Option("--failures", help="With --json: list what went wrong, of the part to tune on.")] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="With --json: list what went wrong, of the part to tune on.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the write path on labelled dialogues: wrong deletes and updates, duplicates, unsupported facts.
@@ -46,7 +50,14 @@ def write(
     model = chat_model(settings) if "llm" in (extractor, policy) else None
     cases = _cases(dataset, data, split)
     with provider_errors(settings):
-        found = _measure(cases, dataset, _extractor(dataset, extractor, model), _policy(policy, model), embeddings(settings), failures)
+        found = _measure(
+            cases,
+            dataset,
+            _extractor(dataset, extractor, model),
+            _policy(policy, model),
+            embeddings(settings),
+            failures,
+        )
     found = {"dataset": dataset, "split": split if dataset == "own" else None, **found}
     if as_json:
         print_json(found)
@@ -92,7 +103,9 @@ def _policy(name: str, model: "BaseChatModel | None") -> "Policy":
 
 def _needed(model: "BaseChatModel | None") -> "BaseChatModel":
     if model is None:
-        raise ConfigError("llm needs a chat model. Set OPENAI_API_KEY, OPENAI_BASE_URL or SHARPWAVE_LOCAL_GGUF, or use rules.")
+        raise ConfigError(
+            "llm needs a chat model. Set OPENAI_API_KEY, OPENAI_BASE_URL or SHARPWAVE_LOCAL_GGUF, or use rules."
+        )
     return model
 
 
@@ -103,7 +116,12 @@ def _measure(
 
     scores = evaluate(extractor, policy, cases, embeddings)
     english = [score for score in scores if score.case.language == "en"]
-    found: dict[str, Any] = {"extractor": extractor.name, "policy": policy.name, "language": "en", **summary(english, intervals=True)}
+    found: dict[str, Any] = {
+        "extractor": extractor.name,
+        "policy": policy.name,
+        "language": "en",
+        **summary(english, intervals=True),
+    }
     found["styles"] = grouped(english, "style")
     if dataset == "own":
         found["languages"] = grouped(scores, "language")
@@ -121,7 +139,9 @@ def _show(found: dict[str, Any]) -> None:
     from rich.table import Table
 
     rows = {found["policy"]: found, **found["baselines"]}
-    table = Table(title=f"{found['dataset']}: {found['cases']} cases, {found['turns']} turns, extractor {found['extractor']}")
+    table = Table(
+        title=f"{found['dataset']}: {found['cases']} cases, {found['turns']} turns, extractor {found['extractor']}"
+    )
     table.add_column("")
     for name in rows:
         table.add_column(name, justify="right")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 FormatOption = Annotated[Format, typer.Option("--format", help="Format of the file; `auto` tells by its content.")]
 ThreadOption = Annotated[
-    str | None, typer.Option("--thread", "-t", help="Conversation, where the file names none. Default: the file's name.")
+    str | None,
+    typer.Option("--thread", "-t", help="Conversation, where the file names none. Default: the file's name."),
 ]
 FactsOption = Annotated[
     bool, typer.Option("--facts/--no-facts", help="Find facts in what was said, or keep it verbatim and nothing else.")
@@ -31,7 +32,9 @@ def register(app: typer.Typer) -> None:
 
 def ingest(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A conversation: messages as JSON, JSON lines, or LoCoMo.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A conversation: messages as JSON, JSON lines, or LoCoMo.")
+    ],
     user: UserOption = None,
     format: FormatOption = "auto",
     thread: ThreadOption = None,
@@ -83,6 +86,12 @@ def _progress(total: int, *, shown: bool) -> Iterator[Callable[[], None]]:
 def _show(summary: dict[str, Any]) -> None:
     owners = summary["owners"]
     who = ", ".join(owners[:5]) + (f" and {len(owners) - 5} more" if len(owners) > 5 else "")
-    out.print(f"{summary['written']} turns written, {summary['skipped']} were there already. For: {who or 'nobody'}", markup=False)
+    out.print(
+        f"{summary['written']} turns written, {summary['skipped']} were there already. For: {who or 'nobody'}",
+        markup=False,
+    )
     operations = ", ".join(f"{number} {op}" for op, number in sorted(summary["operations"].items()))
-    out.print(f"Decisions: {operations or 'none'}. {summary['texts_embedded']} texts embedded in {summary['seconds']:.1f} s.", markup=False)
+    out.print(
+        f"Decisions: {operations or 'none'}. {summary['texts_embedded']} texts embedded in {summary['seconds']:.1f} s.",
+        markup=False,
+    )
