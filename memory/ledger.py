@@ -85,6 +85,8 @@ class Ledger:
         except (DatabaseError, sqlite3.DatabaseError) as error:
             cause = getattr(error, "orig", error)
             raise StoreError(f"The ledger {self.path} is damaged or refused a write: {cause}.") from error
+        except UnicodeEncodeError as error:
+            raise InputError(f"This text holds halves of surrogate pairs and cannot be kept: {error.object[:80]!r}.") from error
 
 
 def _explain(path: Path, cause: str) -> str:

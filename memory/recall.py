@@ -199,7 +199,9 @@ def search_memories(
             coverage=float(covered[i]),
             total=float(total[i]),
         )
-        yield _hit(semantic.read_row(loaded[i], owner), parts), vectors[i]
+        memory = semantic.read_row(loaded[i], owner)
+        if include_history or memory.expires_at is None or memory.expires_at > (as_of or now):
+            yield _hit(memory, parts), vectors[i]
 
 
 def search_utterances(

@@ -125,17 +125,17 @@ class Utterance(Record):
 class Message(Record):
     """One message of a turn, as plain text: what the writing path reads."""
 
-    id: str
+    id: Text
     role: Role
     text: Text
-    speaker: str | None = None
+    speaker: Text | None = None
 
 
 class Turn(Record):
     """One exchange, the unit of writing. `(owner, thread, message_id)` is processed once."""
 
     owner: str
-    thread: str
+    thread: Text
     messages: tuple[Message, ...] = Field(min_length=1)
     """The user's message first, then whatever answered it."""
     said_at: UtcTime

@@ -34,7 +34,7 @@ from sharpwave.memory import (
 from sharpwave.memory import recall as finding
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
-from sharpwave.memory.errors import StoreError
+from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.index import StoreName, damaged, share
 from sharpwave.memory.ledger import Event, Ledger, check_owner
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Utterance
@@ -88,7 +88,10 @@ class MemoryStore:
         Raises:
             StoreError: the folder cannot be used, was written with another embedder, or its index is damaged.
             ConfigError: there is no embedder to be had.
+            InputError: `collections` is less than 1.
         """
+        if collections < 1:
+            raise InputError(f"A store needs at least one collection; got {collections}.")
         try:
             home = Path(home).expanduser().resolve()
             home.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -20,13 +20,16 @@ def utc(value: datetime, zone: str | None = None) -> datetime:
         zone: IANA name in which a naive `value` is read.
 
     Raises:
-        InputError: `value` is naive and no zone is declared, or the zone is unknown.
+        InputError: `value` is naive and no zone is declared, or the zone is unknown, or UTC is out of the calendar.
     """
     if value.tzinfo is None:
         if zone is None:
             raise InputError(f"The time {value.isoformat()} has no zone. Pass an aware datetime, or declare the zone.")
         value = value.replace(tzinfo=time_zone(zone))
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError as error:
+        raise InputError(f"The time {value.isoformat()} lies outside the years 1 to 9999 in UTC.") from error
 
 
 def time_zone(name: str) -> ZoneInfo:

@@ -106,7 +106,7 @@ def test_any_number_of_results_can_be_asked_for(store: MemoryStore, ana: str) ->
             store.recall(ana + "-new", "", **wrong)
 
 
-@settings(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(st.text(min_size=1, max_size=300), max_size=12),
     st.integers(0, 400),
@@ -430,6 +430,14 @@ def test_only_active_memories_are_recalled(store: MemoryStore, ana: str, status:
     assert store.recall(ana, "Where do I live?", floor=-9) == []
     assert store.neighbours(ana, [candidate])[0] == [[]]
     assert len(store.recall(ana, "Where do I live?", floor=-9, include_history=True)) == 1
+
+
+def test_what_has_expired_is_not_recalled(store: MemoryStore, ana: str) -> None:
+    remember(store, ana, "Is on call in Oslo", expires_at=MARCH + timedelta(days=5))
+    assert store.recall(ana, "Oslo", floor=-9, now=MARCH + timedelta(days=6)) == []
+    assert len(store.recall(ana, "Oslo", floor=-9, now=MARCH + timedelta(days=4))) == 1
+    assert len(store.recall(ana, "Oslo", floor=-9, as_of=MARCH + timedelta(days=4))) == 1
+    assert len(store.recall(ana, "Oslo", floor=-9, include_history=True)) == 1
 
 
 # Verbatim

@@ -172,7 +172,7 @@ def check_indexes(store: MemoryStore, owner: str) -> None:
     assert {hit.id for hit in store.recall(owner, "住在 Oslo Lisbon", floor=-9, stores=("semantic",))} == live
 
 
-@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(OPERATION, min_size=1, max_size=10))
 def test_any_sequence_of_changes_leaves_rows_events_and_indexes_that_agree(
     store: MemoryStore, operations: list[tuple[str, int, str, int]]
@@ -193,7 +193,7 @@ def test_any_sequence_of_changes_leaves_rows_events_and_indexes_that_agree(
     assert [hit.text for hit in store.recall(other, "Oslo Lisbon", floor=-9)] == ["Lives in Rome"]
 
 
-@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.lists(OPERATION.filter(lambda o: o[0] != "undo"), min_size=1, max_size=7))
 def test_undoing_goes_back_step_by_step_to_nothing(
     store: MemoryStore, operations: list[tuple[str, int, str, int]]
@@ -323,6 +323,13 @@ def test_a_decision_about_memories_that_changed_since_is_refused_whole(store: Me
         store.apply(turn, [a_decision(turn, "ADD")], revision=seen)
     assert [m.text for m in store.memories(ana)] == ["Likes jazz"]
     assert [t.message_id for t, _, _ in store.pending(ana)] == [turn.message_id]
+
+
+def test_a_candidate_of_very_many_words_is_compared(store: MemoryStore, ana: str) -> None:
+    kept = store.add(ana, "Word w5 and more")
+    text = " ".join(f"w{i}" for i in range(40_000))
+    found, _ = store.neighbours(ana, [Candidate(text=text, quote="x", message_id="m")])
+    assert [hit.id for hit in found[0]] == [kept.memory_id]
 
 
 def test_a_message_that_a_later_turn_repeats_is_kept_once(store: MemoryStore, ana: str) -> None:
@@ -469,6 +476,20 @@ def test_any_text_is_kept_whole_and_found(store: MemoryStore, ana: str, text: st
     expected = text.replace("\ud83d", "\ufffd")
     assert {m.text for m in store.memories(ana)} == {expected}
     assert {hit.text for hit in store.recall(ana, text, floor=-9)} == {expected}
+
+
+def test_ids_and_reasons_that_are_no_unicode_are_refused_or_mended(store: MemoryStore, ana: str) -> None:
+    added = store.add(ana, "Lives in Oslo")
+    for call in (
+        lambda: store.get(ana, "half \ud83d"),
+        lambda: store.delete(ana, added.memory_id, reason="half \ud83d"),
+        lambda: store.add(ana, "x", subject="half \ud83d"),
+    ):
+        with pytest.raises(InputError, match="surrogate"):
+            call()
+    turn = a_turn(ana, "I like jazz", thread="half \ud83d", message_id="half \ud83d")
+    store.queue([turn])
+    assert [(u.thread, u.message_id) for u in store.utterances(ana)] == [("half \ufffd", "half \ufffd")]
 
 
 def test_memories_from_elsewhere_are_taken_over_once(store: MemoryStore, ana: str) -> None:
@@ -641,6 +662,12 @@ def test_an_exception_inside_the_transaction_keeps_nothing(home: Path, monkeypat
         assert everything(store, "ana") == before
         assert not store.is_written(turn)
         check_indexes(store, "ana")
+
+
+def test_a_store_needs_a_collection(home: Path) -> None:
+    with pytest.raises(InputError, match="at least one"):
+        MemoryStore.open(home, embeddings=HashEmbeddings(16), collections=0)
+    assert not home.exists()
 
 
 def test_closing_twice_and_opening_again_is_no_trouble(home: Path) -> None:
