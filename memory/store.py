@@ -38,7 +38,6 @@ from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.index import StoreName, damaged, share
 from sharpwave.memory.ledger import Event, Ledger, check_owner
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Utterance
-from sharpwave.memory.schema import memories, utterances
 
 T = TypeVar("T")
 
@@ -609,7 +608,7 @@ class MemoryStore:
         self.index.wrote(announced)
         with self.ledger.write() as connection:
             for store, rows in waiting.items():
-                _mark_indexed(connection, memories if store == "semantic" else utterances, [row[0] for row in rows])
+                _mark_indexed(connection, store, rows)
             ledger.set_meta(connection, "indexing", "0")
             after = ledger.raise_generation(connection)
         self.index.wrote(after)
@@ -626,6 +625,9 @@ class MemoryStore:
             raise damaged(self.index.path, error) from error
 
 
-def _mark_indexed(connection: Connection, table: Any, rows: Sequence[int]) -> None:
-    if rows:
-        connection.exec_driver_sql(f"UPDATE {table.name} SET indexed = 1 WHERE row = ?", [(row,) for row in rows])
+def _mark_indexed(connection: Connection, store: StoreName, rows: Sequence[Any]) -> None:
+    if rows and store == "episodic":
+        connection.exec_driver_sql("UPDATE utterances SET indexed = 1 WHERE row = ?", [(row[0],) for row in rows])
+    elif rows:  # a version that ended while its vector was written waits again
+        statement = f"UPDATE memories SET indexed = 1 WHERE row = ? AND ({semantic.LIVE}) = ?"
+        connection.exec_driver_sql(statement, [(row[0], row[4]["live"]) for row in rows])

@@ -639,6 +639,25 @@ def test_vectors_that_could_not_be_written_wait_and_are_found_meanwhile(
         assert {m.text for m in store.memories("ana")} == held
 
 
+def test_what_changes_while_its_vector_is_written_is_written_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_store(home) as store:
+        turn, real = a_turn("ana", "I live in Lisbon"), store.index.upsert
+        store.queue([turn])
+
+        def slow(*arguments: Any) -> None:
+            real(*arguments)
+            monkeypatch.undo()
+            target = store.memories("ana")[0].id
+            decision = a_decision(turn, "UPDATE", "Lives in Lisbon", target)
+            store.apply(turn, [decision], revision=revision(store, "ana"), index=False)
+
+        monkeypatch.setattr(store.index, "upsert", slow)
+        store.add("ana", "Lives in Oslo")
+        assert [m.text for m in store.memories("ana")] == ["Lives in Lisbon"]
+        assert store.index_pending() == 2
+        check_indexes(store, "ana")
+
+
 def test_an_exception_inside_the_transaction_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with a_store(home) as store:
         store.add("ana", "Lives in Oslo")
