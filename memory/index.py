@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 StoreName = Literal["semantic", "episodic"]
 
 
+HNSW: dict[str, Any] = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200}
+"""The graph of a collection. With Chroma's own 16 neighbours and a breadth of 100, one of 1,200 vectors is often linked so
+badly that it does not find itself."""
+
 HAIR = 0.004
 """How far from where it belongs a vector is kept in the index (its cosine to itself stays above 0.99999)."""
 
@@ -203,7 +207,7 @@ class VectorIndex:
             wrapper = Chroma(
                 collection_name=name,
                 client=self._chroma(),
-                collection_configuration={"hnsw": {"space": "cosine"}},
+                collection_configuration={"hnsw": HNSW},
                 create_collection_if_not_exists=create,
             )
             # add_texts() ignores given vectors and encodes again, so writing goes to the collection underneath.

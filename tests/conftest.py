@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from fakes import HashEmbeddings, ScriptedModel, Step
 
+os.environ["COLUMNS"] = "160"  # before any console is made: what is printed must not depend on the terminal of the run
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FIELD_CASES = Path(__file__).resolve().parents[2] / "shared" / "field-cases.jsonl"
 
