@@ -22,12 +22,13 @@ from sharpwave.memory.errors import StoreError
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
 
 StoreName = Literal["semantic", "episodic"]
 
 
-HNSW: dict[str, Any] = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200}
+HNSW: "CreateHNSWConfiguration" = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200}
 """The graph of a collection. With Chroma's own 16 neighbours and a breadth of 100, one of 1,200 vectors is often linked so
 badly that it does not find itself."""
 
