@@ -1,11 +1,11 @@
 """From settings and a store to the graphs: which model answers, who extracts, who decides."""
 
-from typing import Literal
-
 from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.graph import StateGraph
 
 from sharpwave.graphs import Context, State, build_agent, build_write
+from sharpwave.graphs.agent import Write
+from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
@@ -18,16 +18,16 @@ from sharpwave.settings import Settings
 
 
 def agent_graph(
-    settings: Settings, store: MemoryStore, *, write: Literal["inline", "off"] = "inline"
+    settings: Settings, store: MemoryStore, *, write: Write | None = None
 ) -> StateGraph[State, Context, State, State]:
-    """Return the agent that the settings describe, uncompiled. Raises what `chat_model` raises."""
+    """Return the agent that the settings describe, uncompiled; `write` overrides theirs. Raises what `chat_model` raises."""
     model = chat_model(settings)
     return build_agent(
         model=_streaming(model),
         memory=store,
         extract=_extractor(settings, model),
         decide=_policy(settings, model),
-        write=write,
+        write=write or settings.write,
     )
 
 
@@ -35,6 +35,12 @@ def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Con
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
     return build_write(memory=store, extract=extractor, decide=policy)
+
+
+def background(settings: Settings, store: MemoryStore) -> BackgroundWriter:
+    """Return what writes to the store in the background, as the settings say. Raises what `chat_model` raises."""
+    extractor, policy = writers(settings)
+    return background_writer(store, extractor, policy)
 
 
 def writers(settings: Settings) -> tuple[Extractor, Policy]:

@@ -11,16 +11,18 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
-from sharpwave.assembly import agent_graph, write_graph
+from sharpwave.assembly import agent_graph, background, write_graph
 from sharpwave.checkpoints import prune
 from sharpwave.graphs import Context, thread_config, write_pending
+from sharpwave.graphs.agent import Write
 from sharpwave.graphs.respond import rendered
 from sharpwave.graphs.state import milliseconds, turn_of
 from sharpwave.memory import times
 from sharpwave.memory.errors import ModelError
-from sharpwave.memory.records import Recall, new_id
+from sharpwave.memory.records import Recall, Turn, new_id
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate
+from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import total
 from sharpwave.settings import Settings
 
@@ -52,7 +54,9 @@ class Dialogue:
     ) -> None:
         self.settings, self.store, self.saver = settings, store, saver
         self.user, self.thread, self.remember = user, thread, remember
-        self._agent = agent_graph(settings, store).compile(checkpointer=saver)
+        self._writer = background(settings, store) if remember and settings.write == "background" else None
+        write: Write = "background" if self._writer else "inline"
+        self._agent = agent_graph(settings, store, write=write).compile(checkpointer=saver)
         self._thread_id = thread_config(user, thread)["configurable"]["thread_id"]
         self.kept = False
         """Whether the last message is in the queue or in memory, whatever became of its answer."""
@@ -77,21 +81,26 @@ class Dialogue:
         message = HumanMessage(text, id=new_id())
         turn = turn_of([message], context, self.thread)
         if self.remember:
-            self.store.queue([turn])
+            self._queue(turn)
             self.kept = True
         try:
             state = self._agent.invoke({"messages": [message]}, self._config(token), context=context, durability="exit")
         except (ModelError, KeyboardInterrupt) as error:
             if self.remember:  # noted as a failure, the turn is taken up before the next one, in order
                 self.store.fail(turn, str(error) or "interrupted")
+            if self._writer:
+                self._writer.add(turn)
             raise
         if isinstance(self.saver, SqliteSaver):
             prune(self.saver, self.settings.keep_checkpoints, self._thread_id)
         return self._result(state, context, milliseconds(started))
 
     def resume(self) -> tuple[int, int]:
-        """Write the user's messages that wait in the queue; returns how many were written and how many still wait."""
-        waiting = self.store.pending(self.user) if self.remember else []
+        """Write the user's messages that wait in the queue; returns how many were written and how many still wait.
+
+        What is written in the background is not waited for.
+        """
+        waiting = self.store.pending(self.user) if self.remember and not self._writer else []
         if not waiting:
             return 0, 0
         write_pending(self.store, write_graph(self.settings, self.store).compile(), self.user)
@@ -102,6 +111,12 @@ class Dialogue:
         """Return what was said in this conversation, as far as its latest state holds it."""
         found: list[AnyMessage] = self._agent.get_state(self._config()).values.get("messages", [])
         return found
+
+    def _queue(self, turn: Turn) -> None:
+        if self._writer:
+            TurnQueue(self.store.ledger).put(turn)
+        else:
+            self.store.queue([turn])
 
     def _settle(self) -> None:
         """Close an exchange that was cut off, else the next message would be taken for a part of it."""

@@ -14,12 +14,11 @@ from typing import Any
 
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
-from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.errors import ModelError
 from sharpwave.memory.extract import Extractor
-from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Turn
-from sharpwave.memory.store import MemoryStore, StaleDecision
+from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.writing import read, settle
 
 BATCH = 128
 PATIENCE = 3
@@ -149,20 +148,11 @@ class _Run:
         self.passed(turn, True)
 
     def _candidates(self, turn: Turn) -> list[Candidate]:
-        if self.extractor is None or not worth_reading(turn):
-            return []
-        return self.extractor.extract(turn, self.store.known(turn))
+        return [] if self.extractor is None else read(self.store, turn, self.extractor)
 
     def _decided(self, turn: Turn, candidates: Sequence[Candidate]) -> list[Applied]:
         self._embed([candidate.text for candidate in candidates])
-        while True:
-            neighbours, revision = self.store.neighbours(turn.owner, candidates)
-            decisions = guard(self.policy.decide(candidates, neighbours, turn), neighbours, turn)
-            shown = sorted({hit.id for near in neighbours for hit in near})
-            try:
-                return self.store.apply(turn, decisions, revision=revision, shown=shown, index=False)
-            except StaleDecision:  # another process wrote for this owner in between
-                continue
+        return settle(self.store, turn, candidates, self.policy, index=False)
 
     def _failed(self, turn: Turn, error: ModelError) -> None:
         self.store.fail(turn, str(error))

@@ -95,6 +95,8 @@ class Settings(BaseSettings):
     """Who finds what is worth keeping; `auto` is `llm` where there is a chat model."""
     policy: Choice = "auto"
     """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model."""
+    write: Literal["inline", "background"] = "inline"
+    """When a turn is written to memory: before the reply counts as done, or after it."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories a turn."""
     keep_checkpoints: int = Field(default=20, ge=1)

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.runnables import RunnableConfig
@@ -12,15 +12,20 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 
+from sharpwave.graphs.background import BackgroundWriter, background_writer, hand_over
 from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, tool_failed, wants_tools
 from sharpwave.graphs.state import Context, State, begun, context_of, milliseconds, moment
-from sharpwave.graphs.write import Applier, Node, add_write_nodes, needed, node
+from sharpwave.graphs.write import Node, add_write_nodes, needed, node, writers
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ConfigError, InputError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.writing import Applier
+
+Write = Literal["inline", "background", "off"]
+"""When what was said is written to memory: before the run ends, after it, never."""
 
 
 @runtime_checkable
@@ -42,7 +47,8 @@ def build_agent(
     decide: Policy | Node | None = None,
     apply: Applier | Node | None = None,
     tools: Sequence[BaseTool | Callable[..., Any]] = (),
-    write: Literal["inline", "off"] = "inline",
+    write: Write = "inline",
+    writer: BackgroundWriter | None = None,
 ) -> StateGraph[State, Context, State, State]:
     """Return the agent's graph, uncompiled; compile it with your checkpointer and store.
 
@@ -56,15 +62,22 @@ def build_agent(
             they were made for (of `MemoryStore.neighbours`), if they must not be carried out after a change.
         apply: an `Applier`, or any LangGraph node that returns `operations`.
         tools: what the model may call while it answers.
-        write: `off` makes an agent that answers from memory and never writes to it.
+        write: `inline` writes a turn before the run ends. `background` only queues it durably: the run ends with the
+            reply, and a `BackgroundWriter` does the rest, beginning with what an earlier process left. `off` makes an
+            agent that answers from memory and never writes to it.
+        writer: who writes in the background, with steps of its own; by default one per store, with the `extract`,
+            `decide` and `apply` of the agent that was built last. They must be objects then, not LangGraph nodes.
 
     Raises:
-        ConfigError: there is no memory for a node that needs one, tools and no model to call them, or no such `write`.
+        ConfigError: there is no memory for a node that needs one, tools and no model to call them, no such `write`, or
+            steps that cannot work in the background.
     """
     if tools and model is None and respond is None:
         raise ConfigError("Tools need a chat model to call them. Pass model=…, or leave the tools out.")
-    if write not in ("inline", "off"):
-        raise ConfigError(f"There is no write={write!r}; it is 'inline' or 'off'.")
+    if write not in get_args(Write):
+        raise ConfigError(f"There is no write={write!r}; it is 'inline', 'background' or 'off'.")
+    if writer and (write != "background" or extract or decide or apply):
+        raise ConfigError("writer= goes with write='background', and brings its own extract, decide and apply.")
     toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
     respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [])
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
@@ -77,7 +90,7 @@ def build_agent(
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")
     graph.add_edge("retrieve", "respond")
-    after = "keep" if write == "inline" else END
+    after = END if write == "off" else "keep"
     if toolbox:
         graph.add_node("tools", toolbox)
         graph.add_conditional_edges("respond", lambda state: "tools" if wants_tools(state) else after, ["tools", after])
@@ -86,6 +99,10 @@ def build_agent(
         graph.add_edge("respond", after)
     if write == "inline":
         add_write_nodes(graph, memory, model, extract, decide, apply)
+    elif write == "background":
+        writer = writer or background_writer(needed(memory), *writers(model, extract, decide), apply)
+        graph.add_node("keep", hand_over(writer))
+        graph.add_edge("keep", END)
     return graph
 
 

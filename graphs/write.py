@@ -7,8 +7,8 @@ by `write_pending`.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Literal
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import BaseMessage
@@ -17,7 +17,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 
 from sharpwave.graphs.state import Context, State, begun, context_of, last_exchange, milliseconds, thread_of, turn_of
-from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
@@ -29,7 +28,9 @@ from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Decision, Turn
 from sharpwave.memory.store import MemoryStore, StaleDecision
+from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import metering, total
+from sharpwave.memory.writing import Applier
 
 KNOWN = 10
 """Memories that an extractor is shown."""
@@ -41,15 +42,6 @@ PATIENCE = 5
 
 Node = Callable[..., Any] | Runnable[Any, Any]
 """Anything that LangGraph takes as a node."""
-
-
-@runtime_checkable
-class Applier(Protocol):
-    """Carries out decisions."""
-
-    def apply(self, turn: Turn, decisions: Sequence[Decision], *, revision: int | None, **more: Any) -> list[Applied]:
-        """Carry out decisions about a turn, all or nothing; see `MemoryStore.apply`."""
-        ...
 
 
 def build_write(
@@ -87,9 +79,7 @@ def add_write_nodes(
 ) -> None:
     """Add keep → extract → decide → apply to a graph."""
     store = needed(memory)
-    extract = extract or (RulesExtractor() if model is None else LLMExtractor(model))
-    asked = isinstance(extract, LLMExtractor)  # it proposes what to do in the same call; a turn costs one
-    decide = decide or (RulesPolicy() if model is None else LLMPolicy(None if asked else model))
+    extract, decide = writers(model, extract, decide)
     graph.add_node("keep", _keep(store))
     graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
     graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))
@@ -98,6 +88,15 @@ def add_write_nodes(
     graph.add_conditional_edges("extract", _after_extract, ["decide", "apply", END])
     graph.add_conditional_edges("decide", _after_decide, ["apply", END])
     graph.add_conditional_edges("apply", _after_apply, ["decide", "keep", END])
+
+
+def writers(
+    model: BaseChatModel | None, extract: Extractor | Node | None, decide: Policy | Node | None
+) -> tuple[Extractor | Node, Policy | Node]:
+    """Return who extracts and who decides: those that are given, else by the model, else by rules."""
+    extract = extract or (RulesExtractor() if model is None else LLMExtractor(model))
+    asked = isinstance(extract, LLMExtractor)  # it proposes what to do in the same call; a turn costs one
+    return extract, decide or (RulesPolicy() if model is None else LLMPolicy(None if asked else model))
 
 
 def node(name: str, given: Any, shape: type, wrap: Callable[[Any], Node]) -> Any:
@@ -128,7 +127,7 @@ def _keep(memory: MemoryStore) -> Node:
         started = time.perf_counter()
         context = context_of(runtime)
         fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
-        turn = _said(state, context, config)
+        turn = said(state, context, config)
         if turn is None or not context.remember or not memory.queue([turn]):
             return fresh
         older = _failed_before(memory, turn) if _exchange(state) else None
@@ -155,7 +154,7 @@ def _exchange(state: State) -> list[BaseMessage]:
     return [m for m in last_exchange(state.get("messages", [])) if m.id not in state["incognito"]]
 
 
-def _said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
+def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
     """Return the turn to be written: the last exchange of the conversation, else the one that was given."""
     exchange = _exchange(state)
     if not exchange and not state.get("turn"):
@@ -240,8 +239,7 @@ def _apply(applier: Applier) -> Node:
         started = time.perf_counter()
         turn = Turn.model_validate(state["turn"])
         decisions = [Decision.model_validate(decision) for decision in state["decisions"]]
-        recalled = [] if _catching_up(state) else [hit["id"] for hit in state["recalled"] if hit["store"] == "semantic"]
-        cited = [memory_id for memory_id in state["citations"] if memory_id in recalled]
+        recalled, cited = ([], []) if _catching_up(state) else used(state)
         try:
             done = applier.apply(
                 turn, decisions, revision=state["revision"], shown=state["shown"], recalled=recalled, cited=cited
@@ -255,6 +253,12 @@ def _apply(applier: Applier) -> Node:
         }
 
     return apply
+
+
+def used(state: State) -> tuple[list[str], list[str]]:
+    """Return the ids of the memories that the turn recalled, and of those among them that its answer cited."""
+    recalled = [hit["id"] for hit in state["recalled"] if hit["store"] == "semantic"]
+    return recalled, [memory_id for memory_id in state["citations"] if memory_id in recalled]
 
 
 STALE = -2
@@ -289,10 +293,10 @@ def write_pending(memory: MemoryStore, graph: Any, owner: str | None = None) -> 
     """Write the turns that wait in the queue, in order, by a compiled `build_write` graph; returns how many were written.
 
     A turn that fails again stays in the queue, and so do the later ones of its owner, whose order matters; unless it has
-    failed `PATIENCE` times.
+    failed `PATIENCE` times. Owners whose turns are being written in the background meanwhile are left alone.
     """
     written = 0
-    stuck: set[str] = set()
+    stuck = TurnQueue(memory.ledger).claimed()
     for turn, attempts, _ in memory.pending(owner):
         if turn.owner in stuck:
             continue

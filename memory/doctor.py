@@ -182,11 +182,13 @@ def _keywords(connection: Connection) -> Check:
 
 
 def _queue(connection: Connection) -> Check:
-    turns = ledger.pending_turns(connection)
+    turns, dead = ledger.pending_turns(connection), ledger.pending_turns(connection, state="failed")
     failed = [(turn, error) for turn, _, error in turns if error]
     problems = [f"{len(failed)} of {len(turns)} turns that wait could not be written"] if failed else []
-    problems += [f"{turn.owner}, {turn.thread}, {turn.message_id}: {error}" for turn, error in failed[:3]]
-    advice = "Mend what the error names; the next chat or ingest of that user writes them."
+    problems += [f"{len(dead)} turns could not be written and are not tried again"] if dead else []
+    named = [*failed, *((turn, error) for turn, _, error in dead)][:3]
+    problems += [f"{turn.owner}, {turn.thread}, {turn.message_id}: {error}" for turn, error in named]
+    advice = "Mend what the error names, then run `sharpwave retry`."
     return _verdict("queue", problems, f"{len(turns)} turns wait to be written" if turns else "empty", advice)
 
 

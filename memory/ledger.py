@@ -86,7 +86,9 @@ class Ledger:
             cause = getattr(error, "orig", error)
             raise StoreError(f"The ledger {self.path} is damaged or refused a write: {cause}.") from error
         except UnicodeEncodeError as error:
-            raise InputError(f"This text holds halves of surrogate pairs and cannot be kept: {error.object[:80]!r}.") from error
+            raise InputError(
+                f"This text holds halves of surrogate pairs and cannot be kept: {error.object[:80]!r}."
+            ) from error
 
 
 def _explain(path: Path, cause: str) -> str:
@@ -240,8 +242,12 @@ def read_events(
     ]
 
 
+WAITS = "state != 'done' AND state = 'pending'"
+"""Condition on turns that wait to be written; its first half is what lets SQLite use the index of those."""
+
+
 def turn_state(connection: Connection, owner: int, thread: str, message_id: str) -> str | None:
-    """Return `pending` or `done` for a turn that was queued, None for one that never was."""
+    """Return `pending`, `failed` or `done` for a turn that was queued, None for one that never was."""
     statement = "SELECT state FROM turns WHERE owner = ? AND thread = ? AND message_id = ?"
     state: str | None = fetch_one(connection, statement, (owner, thread, message_id))
     return state
@@ -271,9 +277,12 @@ def fail_turn(connection: Connection, owner: int, turn: Turn, error: str) -> Non
     connection.execute(turns.update().where(*key).values(attempts=turns.c.attempts + 1, error=error))
 
 
-def pending_turns(connection: Connection, owner: int | None = None) -> list[tuple[Turn, int, str | None]]:
+def pending_turns(
+    connection: Connection, owner: int | None = None, state: str = "pending"
+) -> list[tuple[Turn, int, str | None]]:
     """Return queued turns in order, each with its attempts and last error; of everybody when `owner` is None."""
-    statement = select(turns).where(turns.c.state != "done").order_by(literal_column("turns.rowid"))
+    statement = select(turns).where(turns.c.state != "done", turns.c.state == state)
+    statement = statement.order_by(literal_column("turns.rowid"))
     if owner is not None:
         statement = statement.where(turns.c.owner == owner)
     return [

@@ -162,7 +162,12 @@ def _first(connection: Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+def _claims_on_turns(connection: Connection) -> None:
+    connection.exec_driver_sql("ALTER TABLE turns ADD COLUMN claimed_until FLOAT")
+    connection.exec_driver_sql("ALTER TABLE turns ADD COLUMN claimed_by VARCHAR")
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _claims_on_turns)
 
 
 PRAGMAS = (

@@ -65,6 +65,8 @@ class MemoryStore:
         self._vectors: OrderedDict[tuple[str, str], np.ndarray] = OrderedDict()
         self._vectors_lock = threading.Lock()
         self._lock = lock.of(home / "lock")
+        self.before_closing: list[Callable[[], object]] = []
+        """Called before this store closes, by what uses it in the background."""
 
     @classmethod
     def open(
@@ -153,7 +155,9 @@ class MemoryStore:
             )
 
     def close(self) -> None:
-        """Close the ledger and this store's share of the index."""
+        """Close the ledger and this store's share of the index, once what uses the store in the background has ended."""
+        for end in [*self.before_closing]:
+            end()
         self.ledger.close()
         self._release()
 

@@ -1,4 +1,4 @@
-"""`sharpwave doctor`, `reindex` and `stats`: is all well, put it right, how much is there."""
+"""`sharpwave doctor`, `reindex`, `retry` and `stats`: is all well, put it right, how much is there."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
-    for command in (doctor, reindex, stats):
+    for command in (doctor, reindex, retry, stats):
         app.command(command.__name__)(command)
 
 
@@ -89,6 +89,33 @@ def _bar(hidden: bool) -> "Iterator[Progress]":
             bar.update(tasks[stage], completed=done, total=total)
 
         yield heard
+
+
+def retry(
+    context: typer.Context,
+    user: Annotated[
+        str | None, typer.Option("--user", "-u", help="Of whom. Default: of everybody.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write to memory what waits, and what could not be written before. Exit 1 when something still cannot."""
+    from sharpwave.assembly import write_graph
+    from sharpwave.graphs import write_pending
+    from sharpwave.memory.turn_queue import TurnQueue
+
+    settings = settings_of(context)
+    with opened(settings) as store:
+        TurnQueue(store.ledger).revive(user)
+        written = write_pending(store, write_graph(settings, store).compile(), user)
+        waiting = store.pending(user)
+    if as_json:
+        print_json({"user": user, "written": written, "waiting": len(waiting)})
+    else:
+        out.print(f"{written} messages written to memory, {len(waiting)} still wait.")
+        for error in dict.fromkeys(error for _, _, error in waiting if error):
+            out.print(plain(error), style="yellow")
+    if waiting:
+        raise typer.Exit(1)
 
 
 def stats(
