@@ -67,9 +67,9 @@ def measure(kills: int, turns: int = TURNS, seed: int = 1) -> dict[str, Any]:
         file.write_text("".join(f"{json.dumps(line)}\n" for line in talk(OWNERS, turns, seed)), encoding="utf-8")
         importlib.import_module("langchain_chroma")  # once, not in every child
         begun = time.perf_counter()
-        _in_child(_ingest, Path(folder, "whole"), file)
+        in_child(_ingest, Path(folder, "whole"), file)
         longest = SHARE * (time.perf_counter() - begun)
-        run = _Run(file, _in_child(_state, Path(folder, "whole")), lambda: chance.uniform(0, longest))
+        run = _Run(file, in_child(_state, Path(folder, "whole")), lambda: chance.uniform(0, longest))
         while run.kills < kills:
             run.over(Path(folder, f"store-{run.stores}"), kills)
     return {
@@ -97,15 +97,15 @@ class _Run:
         acknowledged: set[str] = set()
         ended = False
         while not ended and self.kills < kills:
-            heard, ended = _killed(home, self.file, self.instant())
+            acks, ended = _killed(home, self.file, self.instant())
             self.kills += not ended
-            self.while_writing += bool(heard) and not ended
-            acknowledged |= heard
+            self.while_writing += bool(acks) and not ended
+            acknowledged |= acks
             self._examine(home, acknowledged)
-        _in_child(_ingest, home, self.file)
+        in_child(_ingest, home, self.file)
         self._examine(home, acknowledged)
         self.acknowledged += len(acknowledged)
-        state = _in_child(_state, home)
+        state = in_child(_state, home)
         self._expect(
             state["events"] == self.whole["events"], "The decisions differ from those of a run that nobody killed."
         )
@@ -116,7 +116,9 @@ class _Run:
 
     def _examine(self, home: Path, acknowledged: set[str]) -> None:
         if home.is_dir():
-            self.problems += [f"kill {self.kills}: {problem}" for problem in _in_child(_problems, home, acknowledged)]
+            self.problems += [
+                f"kill {self.kills}: {problem}" for problem in in_child(find_problems, home, acknowledged)
+            ]
 
     def _expect(self, holds: bool, problem: str) -> None:
         if not holds:
@@ -124,25 +126,26 @@ class _Run:
 
 
 # The parent never opens a store: a process with Chroma's threads must not fork.
-_processes = multiprocessing.get_context("fork")
+processes = multiprocessing.get_context("fork")
 
 
 def _killed(home: Path, file: Path, seconds: float) -> tuple[set[str], bool]:
     """Ingest in a child that is killed after so many seconds; returns the turns it acknowledged, and whether it had ended."""
-    here, there = _processes.Pipe(duplex=False)
-    child = _processes.Process(target=_ingest, args=(there, home, file))
+    here, there = processes.Pipe(duplex=False)
+    child = processes.Process(target=_ingest, args=(there, home, file))
     child.start()
     there.close()
     child.join(seconds)
     child.kill()
     child.join()
-    heard = set(_heard(here))
+    acks = set(heard(here))
     if child.exitcode not in (0, -9):
         raise RuntimeError(f"The child ended with exit code {child.exitcode} before it was killed.")
-    return heard, child.exitcode == 0
+    return acks, child.exitcode == 0
 
 
-def _heard(pipe: Connection) -> Iterator[Any]:
+def heard(pipe: Connection) -> Iterator[Any]:
+    """Yield what a child has sent so far."""
     try:
         while pipe.poll():
             yield pipe.recv()
@@ -150,10 +153,10 @@ def _heard(pipe: Connection) -> Iterator[Any]:
         return
 
 
-def _in_child(work: Callable[..., None], *given: Any) -> Any:
+def in_child(work: Callable[..., None], *given: Any) -> Any:
     """Run `work` to its end in a child and return the last thing that it sends."""
-    here, there = _processes.Pipe(duplex=False)
-    child = _processes.Process(target=work, args=(there, *given))
+    here, there = processes.Pipe(duplex=False)
+    child = processes.Process(target=work, args=(there, *given))
     child.start()
     there.close()
     answer, deadline = None, time.monotonic() + PATIENCE
@@ -175,7 +178,8 @@ def _ingest(pipe: Connection, home: Path, file: Path) -> None:
         ingest(store, turns, RulesExtractor(), RulesPolicy(), passed=lambda turn, written: pipe.send(turn.message_id))
 
 
-def _problems(pipe: Connection, home: Path, acknowledged: set[str]) -> None:
+def find_problems(pipe: Connection, home: Path, acknowledged: set[str]) -> None:
+    """Send what is wrong with a store that nobody has open: of the acknowledged turns, and what `doctor` says."""
     with MemoryStore.open(home, embeddings=Hashed()) as store:
         said = Counter(line.message_id for owner in store.owners() for line in store.utterances(owner))
         waiting = {turn.message_id for turn, _, _ in store.pending()}

@@ -1,8 +1,7 @@
 """Writing in the background: a turn is queued durably, the reply is out, and threads write it soon after.
 
 What waits is in the ledger, so nothing is lost however the process ends: it is written at exit, within a limit, or when
-the store is next used in this way. The threads call plain functions and submit nothing to executors, which no longer take
-work once the interpreter shuts down.
+the store is next used in this way.
 """
 
 import atexit
@@ -14,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -146,18 +146,12 @@ class BackgroundWriter:
             self._changed.notify_all()
         if self._started:
             self._queue.release()
-        atexit.unregister(self._close_at_exit)
         with _guard:
+            _running.discard(self)
             if _writers.get(id(self.memory)) is self:
                 del _writers[id(self.memory)]
         if self.close in self.memory.before_closing:
             self.memory.before_closing.remove(self.close)
-
-    def _close_at_exit(self) -> None:
-        try:
-            self.close()
-        except (KeyboardInterrupt, SystemExit):  # told once more to end: what is left waits in the queue
-            return
 
     def _schedule(self, owners: Iterable[str], wait: float) -> None:
         with self._changed:
@@ -168,7 +162,7 @@ class BackgroundWriter:
 
     def _start(self) -> None:
         self._started = True
-        atexit.register(self._close_at_exit)
+        _close_at_exit(self)
         for work in (self._hold_on, *[self._work] * self.threads):
             threading.Thread(target=work, name="sharpwave-writer", daemon=True).start()
 
@@ -267,14 +261,36 @@ def _key(turn: Turn) -> tuple[str, str, str]:
     return turn.owner, turn.thread, turn.message_id
 
 
+_running: set[BackgroundWriter] = set()
+_writers: dict[int, BackgroundWriter] = {}
+_guard = threading.Lock()
+
+
+def _close_at_exit(writer: BackgroundWriter) -> None:
+    _close_all_at_exit()
+    with _guard:
+        _running.add(writer)
+
+
+@cache
+def _close_all_at_exit() -> None:
+    # What atexit calls comes after executors have been closed, and some of what writing takes, such as importing Chroma
+    # for the first time, needs one. Python has no public place before that.
+    getattr(threading, "_register_atexit", atexit.register)(_close_all)
+
+
+def _close_all() -> None:
+    for writer in [*_running]:
+        try:
+            writer.close()
+        except (KeyboardInterrupt, SystemExit):  # told once more to end: what is left waits in the queue
+            return
+
+
 def _end_by_sigterm() -> None:
     """Have SIGTERM end the process as `sys.exit` does, so that what is done at exit is done; unless it is handled already."""
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-
-
-_writers: dict[int, BackgroundWriter] = {}
-_guard = threading.Lock()
 
 
 def background_writer(
