@@ -428,8 +428,10 @@ WAYS = {
     "ctrl-c": ("agent.invoke(said, context=context); os.kill(os.getpid(), signal.SIGINT); time.sleep(30)", 1),
     "sigterm": ("agent.invoke(said, context=context); os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)", 143),
     "sigterm-to-a-loop": (
-        "async def serve():\n    await agent.ainvoke(said, context=context)\n"
-        "    os.kill(os.getpid(), signal.SIGTERM)\n    await asyncio.sleep(30)\nasyncio.run(serve())",
+        """async def serve():
+            await agent.ainvoke(said, context=context)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(30)\nasyncio.run(serve())""",
         143,
     ),
 }
