@@ -86,7 +86,9 @@ class Ledger:
             cause = getattr(error, "orig", error)
             raise StoreError(f"The ledger {self.path} is damaged or refused a write: {cause}.") from error
         except UnicodeEncodeError as error:
-            raise InputError(f"This text holds halves of surrogate pairs and cannot be kept: {error.object[:80]!r}.") from error
+            raise InputError(
+                f"This text holds halves of surrogate pairs and cannot be kept: {error.object[:80]!r}."
+            ) from error
 
 
 def _explain(path: Path, cause: str) -> str:
