@@ -31,17 +31,21 @@ from tenacity import (
 from sharpwave.graphs.state import Context, State, context_of, milliseconds
 from sharpwave.graphs.write import Node, said, used
 from sharpwave.memory.decide import Policy
-from sharpwave.memory.errors import ConfigError, ModelError, StoreError
+from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, StoreError
 from sharpwave.memory.extract import Extractor
-from sharpwave.memory.records import Turn, new_id
+from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.records import Turn, Usage, new_id
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
-from sharpwave.memory.writing import Applier, read, settle
+from sharpwave.memory.usage import metering
+from sharpwave.memory.writing import Applier, Budget, read, settle
 
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN = 1.0
 """Seconds after which an owner for whom another process writes is looked at again."""
+UNLIMITED = Budget()
 LONGEST_WAIT = 60.0
 """Seconds between two attempts at most."""
 
@@ -88,24 +92,27 @@ class BackgroundWriter:
         self._changed = threading.Condition()
         self._due: dict[str, float] = {}  # owners whose turns wait, and from when on they are written
         self._busy: set[str] = set()
-        self._uses: dict[tuple[str, str, str], dict[str, Sequence[str]]] = {}
+        self._runs: dict[tuple[str, str, str], tuple[dict[str, Sequence[str]], Budget]] = {}
         self._started = False
         self._closing, self._closed = threading.Event(), threading.Event()
         memory.before_closing.append(self.close)
         _end_by_sigterm()
 
-    def add(self, turn: Turn, recalled: Sequence[str] = (), cited: Sequence[str] = ()) -> None:
+    def add(
+        self, turn: Turn, recalled: Sequence[str] = (), cited: Sequence[str] = (), budget: Budget = UNLIMITED
+    ) -> None:
         """Queue a turn durably, and have it written soon; does nothing where it was written before.
 
         Args:
             turn: what was said. A turn that waits already is completed by what has answered it since.
             recalled: ids of the memories that the turn recalled, which are counted when it is written.
             cited: ids of the memories that its answer cited.
+            budget: what writing it may cost; what a later process writes is not held to it.
         """
         if self._queue.put(turn) == "done":
             self.memory.queue([turn])  # whatever was answered since is kept verbatim
             return
-        self._uses[_key(turn)] = {"recalled": recalled, "cited": cited}
+        self._runs[_key(turn)] = {"recalled": recalled, "cited": cited}, budget
         self._schedule([turn.owner], self.quiet)
 
     def resume(self) -> None:
@@ -223,10 +230,14 @@ class BackgroundWriter:
             if attempt.retry_state.attempt_number < left:
                 return False  # it is time to end
             self._give_up(turn, str(error))
+        except BudgetExceeded as error:
+            log.warning("Not yet written to memory: %s", error)
+            self._queue.put_off(turn, str(error))
+            return False
         except Exception as error:
             log.exception("A turn (thread %s, message %s) cannot be written.", turn.thread, turn.message_id)
             self._queue.give_up(turn, f"{type(error).__name__}: {error}")
-        self._uses.pop(_key(turn), None)
+        self._runs.pop(_key(turn), None)
         return True
 
     def _retrying(self, turn: Turn, attempts: int) -> Retrying:
@@ -251,10 +262,23 @@ class BackgroundWriter:
     def _attempt(self, turn: Turn) -> None:
         if not self.memory.queue([turn]):
             return
-        candidates = read(self.memory, turn, self.extract)
-        if self._closed.is_set() or not self._queue.holds(turn):
-            return
-        settle(self.memory, turn, candidates, self.decide, self.apply, **self._uses.get(_key(turn), {}))
+        uses, budget = self._runs.get(_key(turn), ({}, UNLIMITED))
+        tokens = None if budget.tokens is None else budget.tokens - self.memory.tokens_today(turn.owner)
+        with metering(budget.calls, tokens) as meter:
+            try:
+                self._carry_out(turn, self.extract, self.decide, uses)
+            except BudgetExceeded as error:
+                if budget.wait:
+                    raise
+                log.warning("Written to memory by rules: %s", error)
+                self._carry_out(turn, RulesExtractor(), RulesPolicy(), uses)
+            finally:
+                self.memory.spend(turn.owner, meter.usage)
+
+    def _carry_out(self, turn: Turn, extract: Extractor, decide: Policy, uses: dict[str, Sequence[str]]) -> None:
+        candidates = read(self.memory, turn, extract)
+        if not self._closed.is_set() and self._queue.holds(turn):
+            settle(self.memory, turn, candidates, decide, self.apply, **uses)
 
 
 def _key(turn: Turn) -> tuple[str, str, str]:
@@ -326,10 +350,18 @@ def hand_over(writer: BackgroundWriter) -> Callable[..., dict[str, Any]]:
         """Queue the turn durably; it is written in the background."""
         started = time.perf_counter()
         context = context_of(runtime)
+        usage = Usage.model_validate(state.get("usage", {}))
+        writer.memory.spend(context.user_id, usage)  # what answering has cost
         turn = said(state, context, config)
         if turn is None or not context.remember:
             return {"turn": {}}
-        writer.add(turn, *used(state))
+        calls = context.max_llm_calls_per_turn
+        budget = Budget(
+            calls=None if calls is None else calls - usage.llm_calls,
+            tokens=context.max_tokens_per_day,
+            wait=context.over_budget == "wait",
+        )
+        writer.add(turn, *used(state), budget)
         timings = {**state.get("timings_ms", {}), "keep": milliseconds(started)}
         return {"turn": turn.model_dump(mode="json"), "timings_ms": timings}
 

@@ -162,12 +162,29 @@ def _first(connection: Connection) -> None:
         )
 
 
+usage = Table(
+    "usage",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("purpose", String, primary_key=True),
+    Column("calls", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+)
+
+
+def _usage(connection: Connection) -> None:
+    """Add what model calls have cost, by owner, day (UTC) and purpose."""
+    usage.create(connection, checkfirst=True)
+
+
 def _claims_on_turns(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE turns ADD COLUMN claimed_until FLOAT")
     connection.exec_driver_sql("ALTER TABLE turns ADD COLUMN claimed_by VARCHAR")
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _claims_on_turns)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns)
 
 
 PRAGMAS = (

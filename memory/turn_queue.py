@@ -97,6 +97,16 @@ class TurnQueue:
                 (error, number, turn.thread, turn.message_id),
             )
 
+    def put_off(self, turn: Turn, reason: str) -> None:
+        """Let a turn wait, for a reason that is no failure, and let go of it."""
+        with self.ledger.write() as connection:
+            number = ledger.owner_number(connection, turn.owner)
+            connection.exec_driver_sql(
+                f"UPDATE turns SET error = ?, claimed_until = NULL, claimed_by = NULL WHERE {WAITS} "
+                "AND owner = ? AND thread = ? AND message_id = ?",
+                (reason, number, turn.thread, turn.message_id),
+            )
+
     def revive(self, owner: str | None = None) -> int:
         """Let turns that were given up wait again, with all their attempts; returns how many there were."""
         with self.ledger.write() as connection:

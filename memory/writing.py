@@ -1,7 +1,7 @@
 """Writing one turn, in plain steps: read it for what is worth keeping, decide about that, apply the decisions."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
@@ -19,6 +19,17 @@ class Applier(Protocol):
     def apply(self, turn: Turn, decisions: Sequence[Decision], *, revision: int | None, **more: Any) -> list[Applied]:
         """Carry out decisions about a turn, all or nothing; see `MemoryStore.apply`."""
         ...
+
+
+class Budget(NamedTuple):
+    """What writing a turn may cost."""
+
+    calls: int | None = None
+    """Model calls; None is no limit."""
+    tokens: int | None = None
+    """Tokens a day (UTC) that model calls for the owner may take in all; None is no limit."""
+    wait: bool = False
+    """Whether a turn past this waits in the queue; else it is written by rules."""
 
 
 def read(store: MemoryStore, turn: Turn, extractor: Extractor) -> list[Candidate]:

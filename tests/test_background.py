@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import HashEmbeddings
+from fakes import HashEmbeddings, ScriptedModel
 from langchain_core.messages import AIMessage
 from talking import say, texts, user
 
@@ -24,6 +24,7 @@ from sharpwave.graphs.background import background_writer
 from sharpwave.memory import MemoryStore, doctor
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import ConfigError, ModelError
+from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Candidate, Message, Recall, Turn
 from sharpwave.memory.turn_queue import TurnQueue
@@ -164,6 +165,19 @@ def test_what_fails_too_often_is_given_up_and_shown_and_can_be_tried_again(
     assert TurnQueue(store.ledger).revive("bo") == 0 and TurnQueue(store.ledger).revive("ana") == 1
     assert write_pending(store, build_write(memory=store).compile()) == 1
     assert texts(store) == ["I drink poison.", "I have a cat."]
+
+
+@pytest.mark.parametrize("over", ["rules", "wait"])
+def test_past_its_budget_a_turn_is_written_by_rules_or_waits(
+    over: str, store: MemoryStore, writing: Write, scripted: Callable[..., ScriptedModel]
+) -> None:
+    model = scripted("Noted.")
+    writer = writing(LLMExtractor(model))
+    agent = build_agent(memory=store, model=model, write="background", writer=writer).compile()
+    state = say(agent, "I have a cat.", max_llm_calls_per_turn=1, over_budget=over)
+    assert state["messages"][-1].text == "Noted." and writer.flush(20)
+    assert texts(store) == (["I have a cat."] if over == "rules" else [])
+    assert [(attempts, bool(error)) for _, attempts, error in store.pending()] == [(0, True)] * (over == "wait")
 
 
 def test_sending_a_turn_again_writes_it_once(store: MemoryStore, writing: Write) -> None:
