@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import computed_field
 from sqlalchemy import Connection
 
-from sharpwave.memory import keywords, ledger, purge, rebuild, traces
+from sharpwave.memory import chroma_files, keywords, ledger, purge, rebuild, traces
 from sharpwave.memory.errors import NotFoundError, StoreError
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.ledger import check_owner
@@ -93,7 +93,8 @@ def preview(store: "MemoryStore", owner: str, memory_id: str | None = None, *, o
 def erase(store: "MemoryStore", owner: str, *, outside: Outside = _nothing) -> Erasure:
     """Purge everything of one owner and search the folder for what is left of it. Others may write meanwhile.
 
-    What a conversation of the owner that is under way writes afterwards is new; end it first.
+    What a conversation of the owner that is under way writes afterwards is new; end it first. Chroma writes parts of the
+    memory of its process into files: end what has worked with the owner's memories for long, and erase again.
 
     Args:
         store: the open store.
@@ -237,6 +238,8 @@ def _compact_index(store: "MemoryStore") -> None:
         for folder in store.index.path.iterdir():
             if folder.is_dir() and folder.name not in live:
                 shutil.rmtree(folder)
+            elif folder.is_dir():
+                chroma_files.wipe_unused(folder)
     with store.ledger.write() as connection:
         ledger.set_meta(connection, "indexing", "0")
         ledger.raise_generation(connection)

@@ -61,7 +61,7 @@ def _differing(
 ) -> Iterator[Difference]:
     table = memories if view == semantic.VIEW else utterances
     statement = f"SELECT t.rowid, t.body FROM {view} t JOIN {table.name} r ON r.row = t.rowid WHERE r.owner = ?"
-    held = dict(connection.exec_driver_sql(statement, (number,)).tuples())
+    held: dict[int, str] = {row: body for row, body in connection.exec_driver_sql(statement, (number,))}
     for row, terms in expected.items():
         if set(held.get(row, "").split()) != keywords.tokens(number, terms):
             yield Difference(where=f"{view}, row {row} of {name!r}", what="not the words of the record")
