@@ -88,10 +88,10 @@ def erase_conversations(
 def _threads(connection: sqlite3.Connection, prefix: str, holding: set[bytes] | None) -> list[str]:
     """Return a user's threads; with `holding`, those in which any of these pieces stands."""
     whose = f"WHERE substr(thread_id, 1, {len(prefix)}) = ?"
-    data = {"checkpoints": "checkpoint || metadata", "writes": "value"}
-    statement = " UNION ALL ".join(f"SELECT thread_id, {kept} FROM {table} {whose}" for table, kept in data.items())
+    data = (("checkpoints", "checkpoint"), ("checkpoints", "metadata"), ("writes", "value"))
+    statement = " UNION ALL ".join(f"SELECT thread_id, {column} FROM {table} {whose}" for table, column in data)
     hit = holder(holding or set())
-    rows = connection.execute(statement, (prefix, prefix))
+    rows = connection.execute(statement, (prefix,) * len(data))
     return sorted({thread for thread, kept in rows if holding is None or hit(_bytes(kept))})
 
 

@@ -23,7 +23,7 @@ UNLOCK = "INSERT INTO meta VALUES ('erasing', '1')"
 
 
 def opened(home: Path) -> MemoryStore:
-    return MemoryStore.open(home, embeddings=HashEmbeddings(16), collections=2)
+    return MemoryStore.open(home, embeddings=HashEmbeddings(64), collections=2)
 
 
 def put(store: MemoryStore, owner: str, number: int, op: str, text: str, target: str | None = None) -> None:
@@ -129,7 +129,7 @@ def test_wrong_words_and_vectors_are_found_and_rebuilt(store: MemoryStore) -> No
         for table in ("memory_terms", "window_terms"):
             connection.exec_driver_sql(f"DELETE FROM {table} WHERE rowid = 1")
             connection.exec_driver_sql(f"INSERT INTO {table}(rowid, body) VALUES (1, ?)", (body,))
-        connection.exec_driver_sql("UPDATE utterances SET vector = zeroblob(32) WHERE row = 1")
+        connection.exec_driver_sql("UPDATE utterances SET vector = zeroblob(128) WHERE row = 1")
     found = {difference.where for difference in verify(store).differences}
     assert {"memory_terms, row 1 of 'ana'", "window_terms, row 1 of 'ana'", "index"} <= found
     rebuild.reindex(store)
@@ -144,7 +144,7 @@ def test_the_command_says_what_differs(
     memories.register(app)
     monkeypatch.setattr(cli, "app", app)
     monkeypatch.setattr(cli, "_register", lambda: None)
-    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings(16))
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings(64))
 
     def run(*words: str) -> tuple[int, str]:
         monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(home), "ledger", "--verify", *words])
