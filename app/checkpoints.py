@@ -8,7 +8,10 @@ from pathlib import Path
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 
+from sharpwave.graphs import threads_of
+from sharpwave.memory.erase import compact
 from sharpwave.memory.errors import StoreError
+from sharpwave.memory.traces import holder
 
 FILE = "checkpoints.sqlite3"
 BUSY_SECONDS = 30
@@ -57,6 +60,43 @@ def open_checkpointer(home: Path) -> Iterator[SqliteSaver]:
             f"The conversations in {path} cannot be read or written: {error}. Free the disk or end what holds the file; "
             "a damaged file may be moved away: memories are kept elsewhere."
         ) from error
+
+
+def erase_conversations(
+    home: Path, user: str, holding: set[bytes] | None = None, *, dry_run: bool = False
+) -> dict[str, int]:
+    """Erase the conversations of a user, or only those that hold any of some pieces of text, down to the bytes.
+
+    Returns:
+        How many rows that are, by table; with `dry_run` they stay.
+    """
+    if not (home / FILE).exists():
+        return {"checkpoints": 0, "writes": 0}
+    with open_checkpointer(home) as saver, saver.lock, saver.conn as connection:
+        threads = _threads(connection, threads_of(user), holding)
+        counts = {table: 0 for table in ("checkpoints", "writes")}
+        for table in counts:
+            for thread in threads:
+                verb = "SELECT count(*)" if dry_run else "DELETE"
+                done = connection.execute(f"{verb} FROM {table} WHERE thread_id = ?", (thread,))
+                counts[table] += int(done.fetchone()[0]) if dry_run else done.rowcount
+    if not dry_run:
+        compact(home / FILE)
+    return counts
+
+
+def _threads(connection: sqlite3.Connection, prefix: str, holding: set[bytes] | None) -> list[str]:
+    """Return a user's threads; with `holding`, those in which any of these pieces stands."""
+    whose = f"WHERE substr(thread_id, 1, {len(prefix)}) = ?"
+    data = (("checkpoints", "checkpoint"), ("checkpoints", "metadata"), ("writes", "value"))
+    statement = " UNION ALL ".join(f"SELECT thread_id, {column} FROM {table} {whose}" for table, column in data)
+    hit = holder(holding or set())
+    rows = connection.execute(statement, (prefix,) * len(data))
+    return sorted({thread for thread, kept in rows if holding is None or hit(_bytes(kept))})
+
+
+def _bytes(kept: bytes | str | None) -> bytes:
+    return kept.encode("utf-8", "surrogatepass") if isinstance(kept, str) else kept or b""
 
 
 def prune(saver: SqliteSaver, keep: int, thread_id: str | None = None) -> int:

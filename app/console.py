@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from sharpwave.memory.errors import ConfigError
+from sharpwave.memory.errors import ConfigError, InputError
 from sharpwave.settings import Settings
 
 out = Console(soft_wrap=True, highlight=False)
@@ -59,6 +59,15 @@ def opened(settings: Settings) -> Iterator[Any]:
         MemoryStore.open(settings.home, embeddings=embeddings(settings), collections=settings.collections) as store,
     ):
         yield store
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask a person whether to go on, unless `yes` says so; raises `InputError` where nobody can be asked."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InputError("This destroys for good, and nobody is there to be asked. Pass --yes to go on.")
+    typer.confirm(question, abort=True, err=True)
 
 
 def print_json(value: Any) -> None:

@@ -1,6 +1,6 @@
 """How a turn flows: the agent's graph, the writing graph, and what a caller passes to them."""
 
-from sharpwave.graphs.agent import Retriever, build_agent, thread_config
+from sharpwave.graphs.agent import Retriever, build_agent, thread_config, threads_of
 from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State
@@ -18,5 +18,6 @@ __all__ = [
     "build_agent",
     "build_write",
     "thread_config",
+    "threads_of",
     "write_pending",
 ]

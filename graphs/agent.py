@@ -139,5 +139,13 @@ def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Respon
 def thread_config(user_id: str, thread: str) -> RunnableConfig:
     """Return the config of a conversation: a checkpointer thread id made of owner and thread, so that two users who both
     say `t1` never share messages."""
-    digest = hashlib.blake2b(f"{len(user_id)}:{user_id}{thread}".encode("utf-8", "surrogatepass"), digest_size=16)
-    return {"configurable": {"thread_id": digest.hexdigest()}}
+    return {"configurable": {"thread_id": threads_of(user_id) + _digest(thread)}}
+
+
+def threads_of(user_id: str) -> str:
+    """Return what the checkpointer thread ids of all conversations of a user, and of nobody else, begin with."""
+    return f"{_digest(user_id)}-"
+
+
+def _digest(name: str) -> str:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -61,3 +61,21 @@ def _segment_flaw(folder: Path) -> str | None:
     except OSError as error:
         return f"{folder.name}/{Path(error.filename).name}: {error.strerror}"
     return None
+
+
+def wipe_unused(segment: Path) -> None:
+    """Write zeros over the places for vectors that are not taken yet in a segment's files; no client may have them open.
+
+    Chroma makes room for vectors without clearing it, and writes it out: what the process had in its memory lies there.
+    """
+    header = segment / "header.bin"
+    if not header.exists():
+        return
+    form, _, _, elements, size, *_ = _HEADER.unpack(header.read_bytes())
+    if form != 1:
+        return
+    for name, used in (("data_level0.bin", elements * size), ("length.bin", elements * 4)):
+        with (segment / name).open("r+b") as file:
+            unused = file.seek(0, os.SEEK_END) - used
+            file.seek(used)
+            file.write(bytes(max(0, unused)))

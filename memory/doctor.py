@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import computed_field
 from sqlalchemy import Connection
 
-from sharpwave.memory import chroma_files, fingerprint, keywords, ledger, rebuild, schema
+from sharpwave.memory import chroma_files, erase, fingerprint, keywords, ledger, rebuild, retrace, schema
 from sharpwave.memory.errors import ConfigError, ModelError, StoreError
 from sharpwave.memory.records import Record
 
@@ -73,12 +73,14 @@ def _checks(store: "MemoryStore", sample: int) -> Iterator[Check]:
     if not whole.ok:
         return
     yield _in_ledger(store, "versions", _versions)
+    yield _in_ledger(store, "events", _events)
     yield _in_ledger(store, "utterances", _utterances)
     yield _in_ledger(store, "vectors", _sizes)
     yield _in_ledger(store, "keywords", _keywords, writes=True)
     yield _in_ledger(store, "queue", _queue)
     yield _embedder(store)
     yield _in_ledger(store, "waiting", _waiting)
+    yield _erasure(store)
     yield _index(store, sample)
 
 
@@ -134,6 +136,14 @@ def _versions(connection: Connection) -> Check:
     problems = [f"{torn} memories without exactly one current version"] if torn else []
     problems += [f"{old} memories whose current version is not the newest"] if old else []
     return _verdict("versions", problems, f"{total} memories, each with one current version", RESTORE)
+
+
+def _events(connection: Connection) -> Check:
+    found = retrace.differences(connection)
+    problems = [f"{len(found)} differences between the decisions and what they led to"] if found else []
+    problems += [difference.told() for difference in found[:3]]
+    advice = f"`sharpwave ledger --verify` lists them. {RESTORE}"
+    return _verdict("events", problems, "the rows are what the decisions made them", advice)
 
 
 def _utterances(connection: Connection) -> Check:
@@ -211,6 +221,12 @@ def _waiting(connection: Connection) -> Check:
     problems = ["a rebuild was interrupted"] if ledger.get_meta(connection, "rebuilding") == "1" else []
     well = f"{rows} rows wait to be indexed, which the next command does" if rows else "everything is indexed"
     return _verdict("waiting", problems, well, "Run `sharpwave reindex`.")
+
+
+def _erasure(store: "MemoryStore") -> Check:
+    begun = erase.interrupted(store.home)
+    problems = [f"that of {begun[0]!r} was begun and is not finished"] if begun else []
+    return _verdict("erasure", problems, "none under way", f"Run {erase.advice(*begun)}." if begun else "")
 
 
 def _index(store: "MemoryStore", sample: int) -> Check:

@@ -139,12 +139,20 @@ class VectorIndex:
         """Whether somebody has written to the index; reading does not make it."""
         return self._client is not None or (self.path / "chroma.sqlite3").exists()
 
-    def drop(self, generation: int) -> None:
-        """Delete every collection, to be built anew; the caller holds the file lock."""
+    def drop(self, names: Sequence[str], generation: int) -> None:
+        """Delete collections, to be built anew; the caller holds the file lock."""
+        from chromadb.errors import ChromaError
+
+        if not self._exists():
+            return
         with self._exclusive():
             self._refresh(generation)
-            for collection in self._chroma().list_collections():
-                self._chroma().delete_collection(collection.name)
+            try:
+                for collection in self._chroma().list_collections():
+                    if collection.name in names:
+                        self._chroma().delete_collection(collection.name)
+            except ChromaError as error:
+                raise damaged(self.path, error) from error
             self._open.clear()
 
     def wrote(self, generation: int) -> None:

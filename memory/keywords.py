@@ -95,10 +95,15 @@ def create_tables(connection: Connection) -> None:
 
 def index(connection: Connection, table: str, rows: Iterable[tuple[int, int, Sequence[str]]]) -> None:
     """Put rows of (row number, owner number, terms) into `table`, replacing what the row numbers held."""
-    batch = [(row, " ".join(_token(owner, term) for term in _with_singles(found))) for row, owner, found in rows]
+    batch = [(row, " ".join(tokens(owner, found))) for row, owner, found in rows]
     if batch:
         remove(connection, table, [row for row, _ in batch])
         connection.exec_driver_sql(f"INSERT INTO {table}(rowid, body) VALUES (?, ?)", batch)
+
+
+def tokens(owner: int, found: Sequence[str]) -> set[str]:
+    """Return what a record of these terms is indexed by."""
+    return {_token(owner, term) for term in _with_singles(found)}
 
 
 def _with_singles(found: Sequence[str]) -> set[str]:

@@ -164,6 +164,14 @@ def keyword_tables(connection: Connection) -> None:
         _utterance_terms(connection, number, name)
 
 
+def owner_keywords(connection: Connection, number: int, name: str) -> None:
+    """Make the keywords and statistics of one owner anew from the rows."""
+    connection.execute(term_statistics.delete().where(term_statistics.c.owner == number))
+    connection.execute(utterances.update().where(utterances.c.owner == number).values(window_term_count=0))
+    _memory_terms(connection, number)
+    _utterance_terms(connection, number, name)
+
+
 def _memory_terms(connection: Connection, number: int) -> None:
     found = connection.execute(select(memories.c.row, memories.c.record).where(memories.c.owner == number)).all()
     terms = [(row, semantic.index_terms(Memory.model_validate_json(record))) for row, record in found]

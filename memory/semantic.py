@@ -87,6 +87,11 @@ def _columns(memory: Memory) -> dict[str, Any]:
     }
 
 
+def columns_of(memory: Memory) -> list[Any]:
+    """Return what the columns beside the record repeat of it, in the order of the table."""
+    return [value for name, value in _columns(memory).items() if name != "record"]
+
+
 class Row(NamedTuple):
     """A version as it is kept, with its use counters."""
 

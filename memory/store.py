@@ -490,7 +490,12 @@ class MemoryStore:
         with self._owned(owner) as (connection, number):
             chosen = edits.undoable(connection, number, last=last, turn=turn)
         self.embed([event.detail["before"]["text"] for event in chosen if event.detail["before"]])
-        return self._commit(lambda c: [applying.undo(c, number, event, self.vector, times.now()) for event in chosen])
+
+        def work(connection: Connection) -> list[Applied]:
+            number = ledger.enlist_owner(connection, owner)  # again: who was erased meanwhile has no number
+            return [applying.undo(connection, number, event, self.vector, times.now()) for event in chosen]
+
+        return self._commit(work)
 
     def put_memories(self, owner: str, records: Sequence[Memory], reason: str) -> int:
         """Write memories that come from elsewhere with all their fields; ids that are there already are left alone. Returns how many were new."""
@@ -540,6 +545,11 @@ class MemoryStore:
             kept = query_array(self.embeddings, text)
             self._remember([(asked, kept)])
         return kept
+
+    def forget_vectors(self) -> None:
+        """Let go of the vectors that are at hand."""
+        with self._vectors_lock:
+            self._vectors.clear()
 
     def _remember(self, made: Iterable[tuple[tuple[str, str], np.ndarray]], more: int = 0) -> None:
         with self._vectors_lock:

@@ -17,7 +17,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharpwave.memory import edits, episodic, keywords, ledger, lock, semantic
+from sharpwave.memory import edits, episodic, keywords, ledger, lock, retrace, semantic
 from sharpwave.memory.errors import InputError, NotFoundError, StoreError
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Turn
 from sharpwave.memory.store import MemoryStore, StaleDecision
@@ -144,6 +144,8 @@ def check_replay(store: MemoryStore, owner: str) -> None:
             replayed[event.detail["after"]["id"]] = event.detail["after"]
     made = {key: Memory(**row).model_dump(exclude=COUNTERS) for key, row in replayed.items()}
     assert made == {m.id: m.model_dump(exclude=COUNTERS) for m in store.memories(owner, statuses=())}
+    with store.ledger.read() as connection:
+        assert retrace.differences(connection) == []
 
 
 def check_indexes(store: MemoryStore, owner: str) -> None:

@@ -45,10 +45,20 @@ def undo(
 
 
 def ledger(
-    context: typer.Context, user: UserOption = None, last: LastOption = None, as_json: JsonOption = False
+    context: typer.Context,
+    user: UserOption = None,
+    last: LastOption = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Recompute rows and indexes of everybody from the log, and report differences."),
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show the log of decisions: what was done, why, and on which words. The newest 20, unless --last says otherwise."""
     settings = settings_of(context)
+    if verify:
+        _verify(settings, as_json)
+        return
     owner = user_of(settings, user)
     if last is not None and last < 1:
         raise InputError(f"--last must be at least 1; got {last}.")
@@ -60,6 +70,30 @@ def ledger(
         print_events(events, settings)
     else:
         out.print("Nothing has been decided yet.")
+
+
+def _verify(settings: Settings, as_json: bool) -> None:
+    """Say whether rows and indexes are what the log makes them; exit 1 when they are not."""
+    from sharpwave.memory import verify
+
+    with opened(settings) as store:
+        found = verify.verify(store)
+    if as_json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        shown = table("Where", "What")
+        for difference in found.differences:
+            row(shown, difference.where, difference.what)
+        if found.differences:
+            out.print(shown)
+        out.print(
+            plain(
+                f"{found.events:,} events, {found.rows:,} rows: "
+                + ("all is well." if found.healthy else "they differ.")
+            )
+        )
+    if not found.healthy:
+        raise typer.Exit(1)
 
 
 def print_events(events: "Sequence[Event]", settings: Settings) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from sharpwave.arguments import PREFIX, AsOfOption, find_id, moment, one_of
-from sharpwave.commands import log, moving
+from sharpwave.commands import erase, log, moving
 from sharpwave.commands.log import print_changes, print_events
 from sharpwave.console import JsonOption, UserOption, opened, out, print_json, settings_of, user_of
 from sharpwave.memory.errors import InputError
@@ -150,15 +150,26 @@ def delete(
     memory: IdArgument,
     user: UserOption = None,
     reason: Annotated[str, typer.Option("--reason", help="Why; it is kept in the history.")] = "deleted by hand",
+    purge: Annotated[
+        bool,
+        typer.Option(
+            "--purge", help="Destroy it: all versions, what was derived from it, and the messages it is from."
+        ),
+    ] = False,
+    yes: erase.YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Retract a memory. Its history is kept."""
+    """Retract a memory. Its history is kept, unless --purge says otherwise."""
+    if purge:
+        erase.purge(context, user_of(settings_of(context), user), memory, yes, as_json)
+        return
     _change(
         context,
         user,
         as_json,
         lambda store, owner: store.delete(owner, find_id(store, owner, memory), reason),
-        "It is recalled no more; its text and history are kept by design: sharpwave memories restore {id} brings it back.",
+        "It is recalled no more; its text and history are kept by design: sharpwave memories restore {id} brings it back, "
+        "sharpwave memories delete {id} --purge destroys it.",
     )
 
 
