@@ -140,6 +140,7 @@ class Dialogue:
             "citations": state["citations"],
             "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],
             "errors": state["errors"],
+            "masked": state["masked"],
             "usage": {**usage, "extra": extra},
             "timings_ms": {**state["timings_ms"], "total": took},
         }

@@ -140,6 +140,13 @@ uses = Table(
     Column("last_cited_at", Float),
 )
 
+policies = Table(
+    "policies",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("mask_secrets", Boolean, nullable=False),
+)
+
 term_statistics = Table(
     "term_statistics",
     metadata,
@@ -162,7 +169,11 @@ def _first(connection: Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+def _policies(connection: Connection) -> None:
+    policies.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _policies)
 
 
 PRAGMAS = (
