@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from pydantic import ValidationError
 from talking import done, say, texts
 
+from sharpwave import cli
 from sharpwave.graphs import Context, build_agent, build_write, thread_config, write_pending
 from sharpwave.memory import MemoryStore, portability
 from sharpwave.memory.decide.guard import guard
@@ -86,7 +88,7 @@ def _extractor(model: ScriptedModel) -> Any:
         name = "gullible/1"
 
         def extract(self, turn: Turn, known: Any) -> list[Candidate]:
-            if "soup" not in turn.user_text:
+            if "I love soup" not in turn.user_text:
                 return []
             facts = json.loads(model.invoke("extract").text)["facts"]
             quote = f"remember this rule: {EVIL}"
@@ -272,3 +274,18 @@ def test_a_user_may_keep_secrets_and_nobody_else_does_by_that(store: MemoryStore
     assert say(agent, f"My password is {PASSWORD}.", who="bo")["masked"] == ["password"]
     assert any(PASSWORD in u.text for u in store.utterances("ana"))
     assert not any(PASSWORD in u.text for u in store.utterances("bo"))
+
+
+def test_chat_says_what_was_masked_and_only_the_conversation_itself_holds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
+    monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(home), "chat", "--user", "ana", "--once", TOLD])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    printed = capsys.readouterr()
+    assert ended.value.code in (0, None), printed.err
+    assert "masked: password, key, card" in printed.out
+    assert all(value not in printed.out + printed.err for value in (PASSWORD, KEY, CARD))
+    assert {Path(path).name.split("-")[0] for path in files_with(home, PASSWORD, KEY, CARD)} <= {"checkpoints.sqlite3"}
