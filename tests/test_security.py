@@ -78,7 +78,7 @@ def test_a_rule_planted_in_a_page_is_neither_stored_nor_shown_later(
     assert any(EVIL in hit.text for hit in store.recall("ana", later, stores=("episodic",)))
     say(agent, later, thread="t2", recall_budget=2000)
     prompt = "\n".join(message.text for message in model.calls[-1])
-    assert "evil" not in prompt and "tidy" in prompt
+    assert "evil" not in prompt and "Tidy my notes" in prompt
 
 
 def _extractor(model: ScriptedModel) -> Any:
