@@ -20,9 +20,11 @@ _FROM = re.compile(r"\s*from:\s*\S", re.IGNORECASE)
 _HEADER = re.compile(r"\s*(?:subject|to|sent|date|cc):\s", re.IGNORECASE)
 
 _HANDS_OVER = re.compile(
-    r"""^\W*(?:(?:hi|hey|hello|ok|okay|so|and|now|please|(?:can|could|would|will)\ you)\b[\s,]+)*
-    (?:(?:summari[sz]e|translate|proofread|rephrase|rewrite|paraphrase|shorten|polish|reply\ to|respond\ to|make\ th(?:is|ese)
-        |tl;?dr|fix\ the\ (?:grammar|spelling)|übersetz\w*|fass\w*|traduc\w*|tradui\w*|resum\w*|résum\w*)\b[^.!?\n:]{0,80}
+    r"""^[^\w\n]*(?:(?:hi|hey|hello|ok|okay|so|and|now|please|(?:can|could|would|will)\ you)\b[ \t,]+)*
+    (?:(?:summari[sz]e|translate|proofread|rephrase|rewrite|paraphrase|shorten|polish|reply\ to|respond\ to|tl;?dr
+        |make\ th(?:is|ese)\b[^.!?\n:]{0,30}\b(?:polite\w*|short\w*|formal|friendl\w+|better|clear\w*|simple\w*|nice\w*
+          |professional|concise)|fix\ the\ (?:grammar|spelling)|übersetz\w*|fass\w*|traduc\w*|tradui\w*
+        |r[eé]sum\w*\ (?:est[aeo]|o|a|il|questo|ce|cet|cette|le|la))\b[^.!?\n:]{0,80}
       |here(?:['’]s|\ is)\ (?:the|an?|this)\ (?:e-?mail|mail|message|page|article|document|letter|text|transcript|post)[^.!?\n:]{0,40})
     :(?=\s)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,

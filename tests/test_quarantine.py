@@ -124,6 +124,8 @@ def test_what_a_tool_said_keeps_its_source(store: MemoryStore) -> None:
         ("Can you make this politer?\n> I'm leaving.", "Can you make this politer?"),
         ("Here is the email:\n\nI'm Dina.", "Here is the email:"),
         ("Summarise this:\n---\nI live in Rome.\n---\nI like tea.", "Summarise this:\nI like tea."),
+        ("Make this week special: I turn 40.", "Make this week special: I turn 40."),
+        ("Resume: I am a nurse in Rome.", "Resume: I am a nurse in Rome."),
         ("Remember this: I live in Rome.", "Remember this: I live in Rome."),
         ("Check this out: I got a new job!", "Check this out: I got a new job!"),
         ("I like two things: tea and rain.", "I like two things: tea and rain."),
