@@ -159,6 +159,7 @@ class Dialogue:
             "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],
             "errors": state["errors"],
             "degraded": state["degraded"],
+            "masked": state["masked"],
             "usage": {**usage, "extra": extra},
             "timings_ms": {**state["timings_ms"], "total": took},
         }

@@ -22,6 +22,7 @@ from sharpwave.memory.extract import Extractor
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.trust import may_be_shown
 from sharpwave.memory.writing import Applier
 
 Write = Literal["inline", "background", "off"]
@@ -124,6 +125,7 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
         )
         spoken = {message.id for message in state["messages"]}
         fresh = [hit for hit in hits if hit.utterance is None or hit.utterance.message_id not in spoken]
+        fresh = [hit for hit in fresh if may_be_shown(hit)]
         return {
             "recalled": [hit.model_dump(mode="json") for hit in fresh],
             "timings_ms": {"retrieve": milliseconds(started)},

@@ -84,6 +84,8 @@ class State(TypedDict, total=False):
     """What was done to memory (`Applied`)."""
     errors: list[dict[str, str]]
     """What went wrong while writing (`stage`, `error`); the turn then waits in the queue."""
+    masked: list[str]
+    """Kinds of the secrets that the user's message held (`password`, `card`, …); memory keeps none of them."""
     incognito: list[str]
     """Ids of the messages last said in an incognito turn; they are not written later either."""
     caught_up: int
@@ -187,6 +189,7 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "revision": None,
         "operations": [],
         "errors": [],
+        "masked": [],
         "caught_up": 0,
         "degraded": None,
         "usage": {},

@@ -28,6 +28,7 @@ from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Decision, Turn, Usage
+from sharpwave.memory.secrets import kinds_in
 from sharpwave.memory.store import MemoryStore, StaleDecision
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import Meter, metering, total
@@ -130,9 +131,12 @@ def _keep(memory: MemoryStore) -> Node:
         if not state["caught_up"]:
             memory.spend(context.user_id, Usage.model_validate(state["usage"]))  # what answering has cost
         fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
-        turn = said(state, context, config)
-        if turn is None or not context.remember or not memory.queue([turn]):
+        told = said(state, context, config)
+        kept = memory.queue([told]) if told is not None and context.remember else []
+        if not kept:
             return fresh
+        turn = kept[0]  # its secrets masked, as it will be read
+        fresh["masked"] = kinds_in(turn.user_text)
         older = _failed_before(memory, turn) if _exchange(state) else None
         if older is not None:
             if not state["caught_up"]:

@@ -269,7 +269,7 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
     Raises:
         InputError: the event changed no memory, or a later one about the same memory has to be undone first.
     """
-    if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN"):
+    if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "RELEASE"):
         raise InputError(f"Event {event.seq} ({event.op}) changed no memory, so there is nothing to undo.")
     if ledger.standing_event(connection, owner, event.memory_id) != event.seq:
         raise InputError(

@@ -14,7 +14,7 @@ from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.ledger import Event
 from sharpwave.memory.records import Memory, Source
 
-UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN")
+UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "RELEASE")
 
 
 def current(connection: Connection, owner: int, memory_id: str) -> Memory:
@@ -104,6 +104,30 @@ def pin(connection: Connection, owner: int, memory_id: str, pinned: bool) -> App
     memory = old.model_copy(update={"pinned": pinned})
     semantic.rewrite(connection, owner, memory)
     return _log(connection, owner, "PIN", memory, old, "pinned by hand" if pinned else "unpinned by hand", times.now())
+
+
+def release(connection: Connection, owner: int, memory_id: str) -> Applied:
+    """Let a memory out of quarantine."""
+    old = _quarantined(connection, owner, memory_id)
+    memory = old.model_copy(update={"status": "active"})
+    semantic.rewrite(connection, owner, memory)
+    return _log(connection, owner, "RELEASE", memory, old, "released from quarantine by hand", times.now())
+
+
+def drop(connection: Connection, owner: int, memory_id: str) -> Applied:
+    """Retract a memory that is in quarantine; no past in which it held remains."""
+    old = _quarantined(connection, owner, memory_id)
+    gone = applying.retracted(connection, owner, old, old.valid_from)
+    return _log(connection, owner, "DELETE", gone, old, "dropped from quarantine by hand", times.now())
+
+
+def _quarantined(connection: Connection, owner: int, memory_id: str) -> Memory:
+    memory = current(connection, owner, memory_id)
+    if memory.status != "quarantined":
+        raise InputError(
+            f"Memory {memory_id} is {memory.status}, not in quarantine; `sharpwave memories quarantine list` shows what is."
+        )
+    return memory
 
 
 def undoable(connection: Connection, owner: int, *, last: int, turn: tuple[str, str] | None) -> list[Event]:

@@ -19,6 +19,18 @@ _FORWARDED = re.compile(
 _FROM = re.compile(r"\s*from:\s*\S", re.IGNORECASE)
 _HEADER = re.compile(r"\s*(?:subject|to|sent|date|cc):\s", re.IGNORECASE)
 
+_HANDS_OVER = re.compile(
+    r"""^[^\w\n]*(?:(?:hi|hey|hello|ok|okay|so|and|now|please|(?:can|could|would|will)\ you)\b[ \t,]+)*
+    (?:(?:summari[sz]e|translate|proofread|rephrase|rewrite|paraphrase|shorten|polish|reply\ to|respond\ to|tl;?dr
+        |make\ th(?:is|ese)\b[^.!?\n:]{0,30}\b(?:polite\w*|short\w*|formal|friendl\w+|better|clear\w*|simple\w*|nice\w*
+          |professional|concise)|fix\ the\ (?:grammar|spelling)|übersetz\w*|fass\w*|traduc\w*|tradui\w*
+        |r[eé]sum\w*\ (?:est[aeo]|o|a|il|questo|ce|cet|cette|le|la))\b[^.!?\n:]{0,80}
+      |here(?:['’]s|\ is)\ (?:the|an?|this)\ (?:e-?mail|mail|message|page|article|document|letter|text|transcript|post)[^.!?\n:]{0,40})
+    :(?=\s)""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_MARKED = re.compile(r"\s*(?:```|~~~|\"\"\"|>|([-=*_])\1{2,})")
+
 _BULLET = re.compile(r"^\s*(?:[-*+•‣◦]|\d{1,3}[.)])\s+")
 _STOP_MARK = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s)|[。！？｡]+[」』”’）]*")
 _ABBREVIATION = re.compile(
@@ -110,8 +122,12 @@ def own_words(text: str) -> str:
     """Return the part of a user's message that is the user's own, line by line.
 
     Left out: lines quoted with `>`, code fences of several lines, what stands between (or after) lines of dashes, and
-    forwarded mail from its header on. Code within a line stays.
+    forwarded mail from its header on; and all that follows "Summarise this page:" and the like, where nothing marks where
+    the page ends. Code within a line stays.
     """
+    handed = _HANDS_OVER.search(text)
+    if handed and not _MARKED.match(text, handed.end()):
+        text = text[: handed.end()]
     lines = _FENCE.sub(lambda found: found[1] or "", text).splitlines()
     kept: list[str] = []
     pasted = False

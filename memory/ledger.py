@@ -175,6 +175,20 @@ def raise_generation(connection: Connection) -> int:
     return new
 
 
+def masks_secrets(connection: Connection, owner: str) -> bool:
+    """Return whether secrets of `owner` are masked before they are written: so it is, unless the owner's policy says no."""
+    statement = "SELECT p.mask_secrets FROM policies p JOIN owners o ON o.id = p.owner WHERE o.owner = ?"
+    return fetch_one(connection, statement, (owner,)) in (None, 1)
+
+
+def set_policy(connection: Connection, owner: int, mask_secrets: bool, at: datetime) -> None:
+    """Keep an owner's policy, and log the change."""
+    statement = "INSERT OR REPLACE INTO policies (owner, mask_secrets) VALUES (?, ?)"
+    connection.exec_driver_sql(statement, (owner, mask_secrets))
+    reason = f"masking of secrets turned {'on' if mask_secrets else 'off'}"
+    append_event(connection, owner, "POLICY", at=at, policy="user", reason=reason)
+
+
 def append_event(
     connection: Connection,
     owner: int,

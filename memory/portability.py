@@ -34,6 +34,8 @@ class Imported(Record):
     memories: int
     utterances: int
     known: int
+    masked: int
+    """Records that held secrets, which were masked."""
 
 
 def export(store: "MemoryStore", owner: str) -> Iterator[dict[str, Any]]:
@@ -72,11 +74,15 @@ def load(store: "MemoryStore", owner: str, lines: Iterable[str | bytes]) -> Impo
     """
     check_owner(owner)
     memories, utterances = _read(owner, lines)
+    read = [*memories, *utterances]
+    memories, utterances = store.masked(owner, memories), store.masked(owner, utterances)
+    masked = sum(safe is not record for safe, record in zip([*memories, *utterances], read, strict=True))
     memories.sort(key=lambda memory: (memory.id, memory.version))
     new = [sum(store.put_memories(owner, part, "imported") for part in _parts(memories))]
     new += [sum(store.put_utterances(owner, part) for part in _parts(utterances))]
     store.index_pending()
-    return Imported(memories=new[0], utterances=new[1], known=len(memories) + len(utterances) - sum(new))
+    known = len(memories) + len(utterances) - sum(new)
+    return Imported(memories=new[0], utterances=new[1], known=known, masked=masked)
 
 
 def _parts(records: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -140,6 +140,13 @@ uses = Table(
     Column("last_cited_at", Float),
 )
 
+policies = Table(
+    "policies",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("mask_secrets", Boolean, nullable=False),
+)
+
 term_statistics = Table(
     "term_statistics",
     metadata,
@@ -184,7 +191,11 @@ def _claims_on_turns(connection: Connection) -> None:
     connection.exec_driver_sql("ALTER TABLE turns ADD COLUMN claimed_by VARCHAR")
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns)
+def _policies(connection: Connection) -> None:
+    policies.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies)
 
 
 PRAGMAS = (

@@ -217,8 +217,10 @@ def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) ->
 def load(
     connection: Connection, owner: int, rows: Sequence[int], *, as_of: float | None = None, history: bool = False
 ) -> list[Row]:
-    """Return the rows with these numbers, ascending: live ones, or those valid at `as_of`, or with `history` all versions."""
-    condition, values = (_VALID_AT, [as_of, as_of]) if as_of is not None else ("1" if history else LIVE, [])
+    """Return the rows with these numbers, ascending: live ones, or those valid at `as_of`, or with `history` all versions; what is in quarantine never."""
+    condition, values = (
+        (_VALID_AT, [as_of, as_of]) if as_of is not None else ("status != 'quarantined'" if history else LIVE, [])
+    )
     condition = f"m.row IN {_AMONG} AND {condition} ORDER BY m.row"
     return _rows(connection, condition, owner, json.dumps(list(rows)), *values)
 

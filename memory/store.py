@@ -28,6 +28,7 @@ from sharpwave.memory import (
     lock,
     portability,
     rebuild,
+    secrets,
     semantic,
     times,
 )
@@ -325,7 +326,8 @@ class MemoryStore:
             return ledger.turn_state(connection, number, turn.thread, turn.message_id) == "done"
 
     def unwritten(self, turns: Sequence[Turn]) -> list[Turn]:
-        """Return those of `turns` that have not been processed before."""
+        """Return those of `turns` that have not been processed before, as they may be written (see `masked`)."""
+        turns = self._masked(turns)
         with self.ledger.read() as connection:
             numbers = {
                 owner: ledger.owner_number(connection, check_owner(owner)) or 0 for owner in {t.owner for t in turns}
@@ -335,6 +337,32 @@ class MemoryStore:
                 for turn in turns
                 if ledger.turn_state(connection, numbers[turn.owner], turn.thread, turn.message_id) != "done"
             ]
+
+    # What may be written
+
+    def set_policy(self, owner: str, *, mask_secrets: bool) -> None:
+        """Say whether secrets of this owner are masked before they are written. They are, unless this says no."""
+        with self.ledger.write() as connection:
+            number = ledger.enlist_owner(connection, check_owner(owner))
+            ledger.set_policy(connection, number, mask_secrets, times.now())
+
+    def masks_secrets(self, owner: str) -> bool:
+        """Return the owner's policy about secrets; see `set_policy`."""
+        with self.ledger.read() as connection:
+            return ledger.masks_secrets(connection, check_owner(owner))
+
+    def masked(self, owner: str, value: T) -> T:
+        """Return a text, a record, or lists and dicts of them, as they may be written for `owner`: secrets masked by kind.
+
+        Everything that is written goes through this, and masking twice changes nothing.
+        """
+        return secrets.mask(value)[0] if self.masks_secrets(owner) else value
+
+    def _masked(self, turns: Sequence[Turn]) -> list[Turn]:
+        with self.ledger.read() as connection:
+            owners = {check_owner(turn.owner) for turn in turns}
+            open_ = {owner for owner in owners if not ledger.masks_secrets(connection, owner)}
+        return [turn if turn.owner in open_ else secrets.mask(turn)[0] for turn in turns]
 
     # Writing a turn
 
@@ -346,8 +374,10 @@ class MemoryStore:
     def queue(self, turns: Sequence[Turn]) -> list[Turn]:
         """Keep turns durably, verbatim, before anything is decided about them; returns those not yet written.
 
-        Idempotent by (owner, thread, message id): what is known already is not kept twice.
+        Idempotent by (owner, thread, message id): what is known already is not kept twice. The turns that are returned
+        are as they were kept, secrets masked (see `masked`): go on with those.
         """
+        turns = self._masked(turns)
         self.embed(self.spoken(turns))
         with self.ledger.write() as connection:
             self._check_embedder(connection)
@@ -416,6 +446,7 @@ class MemoryStore:
         Raises:
             StaleDecision: the owner's memories have changed since; decide again.
         """
+        turn, decisions = self.masked(turn.owner, (turn, tuple(decisions)))
         self.embed([d.text or d.candidate.text for d in decisions if d.op in ("ADD", "UPDATE")])
 
         def work(connection: Connection) -> list[Applied]:
@@ -444,6 +475,7 @@ class MemoryStore:
 
     def fail(self, turn: Turn, error: str) -> None:
         """Note why a queued turn could not be written; it stays in the queue."""
+        error = self.masked(turn.owner, error)
         with self._owned(turn.owner, writes=True) as (connection, number):
             ledger.fail_turn(connection, number, turn, error)
 
@@ -464,17 +496,26 @@ class MemoryStore:
 
     def add(self, owner: str, text: str, **fields: Any) -> Applied:
         """Add a memory by hand; `fields` are those of `Memory` (kind, subject, attribute, value, importance, tags, metadata…)."""
-        text = text.strip()
+        text, fields = self.masked(owner, (text.strip(), fields))
         return self._edit(owner, [text], lambda c, n: edits.add(c, n, owner, text, fields, self.vector))
 
     def edit(self, owner: str, memory_id: str, text: str) -> Applied:
         """Give a memory a new text, as a new version."""
-        text = text.strip()
+        text = self.masked(owner, text.strip())
         return self._edit(owner, [text], lambda c, n: edits.edit(c, n, memory_id, text, self.vector))
 
     def delete(self, owner: str, memory_id: str, reason: str = "deleted by hand") -> Applied:
         """Retract a memory. It leaves a tombstone and can be restored."""
+        reason = self.masked(owner, reason)
         return self._edit(owner, [], lambda c, n: edits.delete(c, n, memory_id, reason))
+
+    def release(self, owner: str, memory_id: str) -> Applied:
+        """Let a memory out of quarantine: it is recalled from now on."""
+        return self._edit(owner, [], lambda c, n: edits.release(c, n, memory_id))
+
+    def drop(self, owner: str, memory_id: str) -> Applied:
+        """Retract a memory that is in quarantine, as one that never held."""
+        return self._edit(owner, [], lambda c, n: edits.drop(c, n, memory_id))
 
     def restore(self, owner: str, memory_id: str, version: int | None = None) -> Applied:
         """Make a version of a memory the current one again; the newest one before the present without `version`."""
@@ -499,6 +540,7 @@ class MemoryStore:
 
     def put_memories(self, owner: str, records: Sequence[Memory], reason: str) -> int:
         """Write memories that come from elsewhere with all their fields; ids that are there already are left alone. Returns how many were new."""
+        records = self.masked(owner, list(records))
         self.embed([record.text for record in records])
         return self._commit(
             lambda c: edits.take_over(
@@ -508,6 +550,7 @@ class MemoryStore:
 
     def put_utterances(self, owner: str, records: Sequence[Utterance]) -> int:
         """Keep messages that come from elsewhere; those that the owner has already are left alone. Returns how many were new."""
+        records = self.masked(owner, list(records))
         self.embed([episodic.spoken(record.speaker, record.text) for record in records])
         return self._write(
             lambda c: portability.put_utterances(

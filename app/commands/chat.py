@@ -239,6 +239,8 @@ def _details(result: dict[str, Any], mode: str) -> None:
     lines += [
         f"  {item['op']:<6}  {one_line(item['text'])}  ({one_line(item['reason'])})" for item in result["operations"]
     ]
+    if result["masked"]:
+        lines.append(f"  masked: {', '.join(kind.replace('_', ' ') for kind in result['masked'])}")
     usage, timings = result["usage"], result["timings_ms"]
     cost = "rule-based, no language model"
     if mode != "keyless":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from sharpwave.arguments import PREFIX, AsOfOption, find_id, moment, one_of
-from sharpwave.commands import erase, log, moving
+from sharpwave.commands import erase, log, moving, trust
 from sharpwave.commands.log import print_changes, print_events
 from sharpwave.console import JsonOption, UserOption, opened, out, print_json, settings_of, user_of
 from sharpwave.memory.errors import InputError
@@ -219,3 +219,5 @@ def _change(
 
 group.command("export")(moving.export)
 group.command("import")(moving.import_)
+group.command("secrets")(trust.secrets)
+group.add_typer(trust.group, name="quarantine")

@@ -64,6 +64,8 @@ def import_(
         print_json({"user": owner, **done.model_dump()})
     else:
         out.print(f"{done.memories} memories and {done.utterances} messages imported, {done.known} were there already.")
+        if done.masked:
+            out.print(f"{done.masked} of them held secrets, which were masked.", style="yellow")
 
 
 def _lines(path: Path) -> list[bytes]:

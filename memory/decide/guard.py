@@ -12,6 +12,7 @@ from sharpwave.memory.decide.sameness import same_subject
 from sharpwave.memory.phrases import details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 from sharpwave.memory.slots import aliases, slot
+from sharpwave.memory.trust import TRUST, looks_like_instruction, traced
 
 LEAST_CONFIDENCE = 0.5
 """Below it an UPDATE or DELETE is not carried out."""
@@ -27,32 +28,6 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
     " left now currently longer still recently finally actually correction"
 )
-_INSTRUCTION = re.compile(
-    r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages
-      |everything\ (?:above|before)|above|policies|safety|anweisungen|instrucciones)\b
-    |\b(?:ignoriere|ignora|ignorez|ignore|忽略|无视)\b.{0,30}(?:anweisung|instruc|指令|指示)|(?:忽略|无视).{0,12}(?:指令|指示)
-    |\byou\ (?:are\ now|must(?:\ (?:always|never|not))?|will\ now|are\ no\ longer|have\ to\ (?:always|never))\b
-      |\b(?:from\ now\ on|henceforth),?\ (?:you|always|never|reply|respond|answer|act|forward|send)\b
-    |(?:^|[\n.!?:;]\s*|\b(?:please|and|then|rule:|note:)\s+)(?:always|never)\ (?:forward|send|reply|respond|answer
-      |say|tell|recommend|trust|call|use|include|reveal|share|mention|approve|execute|run|visit|click|obey|follow|add
-      |append|cc|bcc|copy|delete|write|output|return|start|end|ask|refuse|route|transfer|buy|pay)\b
-    |\b(?:remember|save|store|memori[sz]e|note|learn|keep)\b.{0,20}\b(?:rule|instruction|command|directive|policy)\b
-    |(?:^|\n)\s*(?:\[|<\|?|\#+\s*)?(?:system|assistant|developer|admin(?:istrator)?|instructions?)(?:\|?>
-      |\])?\s*(?:prompt|message|note|override)?\s*[:>\]]|<\|?(?:im_start|system|/?inst|endoftext)|\[/?INST\]|<</?SYS>>
-    |\b(?:do\ not|don't|never|without)\s+(?:tell(?:ing)?|inform(?:ing)?|alert(?:ing)?|notify(?:ing)?
-      |mention(?:ing)?\s+(?:this|it)\s+to)\s+(?:the\ |to\ the\ )?user\b|\bsystem\ prompt\b|\b(?:new|updated|hidden
-      |secret)\ instructions?\b|\bjailbreak\b|\bdeveloper\ mode\b
-    |\bwhen(?:ever)?\ (?:the\ user|asked|someone|anyone|he|she|they)\b.{0,60}\b(?:reply|respond|answer|say|recommend
-      |send|forward|tell|claim|pretend)\b|\b(?:act|behave|respond|reply|answer)\ (?:as|like)\ (?:if|an?|the|though)\b
-    |\b(?:forward|send|email|upload|post|leak|exfiltrate|transfer|share)\b.{0,60}(?:https?://|\b[\w.+-]+@[\w-]+\.\w+
-      |\b(?:passwords?|credentials|api\ keys?|secrets?|tokens?|all\ (?:mails?|emails?|messages|data|files))\b)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
-def looks_like_instruction(text: str) -> bool:
-    """Whether `text` tells a model what to do rather than stating something: not a thing to believe from a document."""
-    return bool(_INSTRUCTION.search(text[:4000]))
 
 
 def guard(decisions: Sequence[Decision], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
@@ -97,6 +72,7 @@ def _same_single_slot(decision: Decision, shown: Mapping[str, Memory]) -> bool:
 
 
 def _guarded(decision: Decision, shown: Mapping[str, Memory], turn: Turn) -> Decision:
+    decision = decision.model_copy(update={"candidate": traced(decision.candidate, turn)})
     candidate = decision.candidate
     if candidate.source_kind != "user" and looks_like_instruction(f"{candidate.text}\n{candidate.quote}"):
         return _instead(decision, "ADD", "quarantined: it reads like an instruction and is not the user's own words")
@@ -122,6 +98,11 @@ def _forbidden(decision: Decision, target: Memory, turn: Turn) -> tuple[Operatio
         return "ADD", "its target is pinned"
     if target.status != "active":
         return "ADD", f"its target is {target.status}"
+    if TRUST[candidate.source_kind] < TRUST[target.source.kind]:
+        return (
+            "ADD",
+            f"its target comes from the {target.source.kind}, who is trusted more than the {candidate.source_kind}",
+        )
     if decision.confidence < LEAST_CONFIDENCE:
         return "ADD", f"confidence {decision.confidence:.2f} is too low to change what is known"
     if decision.op == "DELETE" and not _supported(candidate, turn):
@@ -176,6 +157,8 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
     lost = _lost(target, candidate, f"{new} {candidate.text} {candidate.quote}", turn)
     if not lost or target.text in new:
         return decision
+    if TRUST[target.source.kind] < TRUST[candidate.source_kind]:
+        return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     joined = f"{target.text.rstrip(' .;')}. {new}"
     why = f"merged: the new text would have lost {', '.join(sorted(lost))}"
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
