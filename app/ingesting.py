@@ -16,7 +16,7 @@ from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.errors import ModelError
-from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Turn
 from sharpwave.memory.store import MemoryStore, StaleDecision
@@ -151,7 +151,7 @@ class _Run:
     def _candidates(self, turn: Turn) -> list[Candidate]:
         if self.extractor is None or not worth_reading(turn):
             return []
-        return self.extractor.extract(turn, self.store.known(turn))
+        return extracted(self.extractor, turn, self.store.known(turn))
 
     def _decided(self, turn: Turn, candidates: Sequence[Candidate]) -> list[Applied]:
         self._embed([candidate.text for candidate in candidates])

@@ -23,7 +23,7 @@ from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import ConfigError, ModelError, OwnershipError
-from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
@@ -187,7 +187,7 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
         known = memory.known(turn, KNOWN)
         with metering() as meter:
             try:
-                candidates = extractor.extract(turn, known)
+                candidates = extracted(extractor, turn, known)
             except ModelError as error:
                 memory.fail(turn, str(error))
                 return {**_failure("extract", str(error)), "usage": total(state.get("usage"), meter.usage)}

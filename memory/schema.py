@@ -162,7 +162,17 @@ def _first(connection: Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+LINKED = (
+    """(json_extract(record, '$.depends_on[0]') IS NOT NULL OR json_extract(record, '$.derived_from[0]') IS NOT NULL)"""
+)
+"""Of a row of `memories`: it rests on other memories."""
+
+
+def _links(connection: Connection) -> None:
+    connection.exec_driver_sql(f"CREATE INDEX memories_linked ON memories (owner) WHERE {LINKED}")
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _links)
 
 
 PRAGMAS = (

@@ -22,6 +22,8 @@ from sharpwave.memory.sql import fetch
 
 VIEW = "memory_terms"
 LIVE = "current AND status = 'active'"
+BELIEVED = 0.5
+"""Least confidence of what is in the current view. What is doubted more stays live, and may be confirmed again."""
 
 
 def folded(text: str) -> str:
@@ -96,6 +98,7 @@ class Row(NamedTuple):
     valid_from: float
     importance: float
     strength: float
+    confidence: float
     record: str
     vector: bytes
     recalled: int | None
@@ -106,7 +109,7 @@ class Row(NamedTuple):
 
 _READ = """
 SELECT m.row, m.owner, m.subject, m.valid_from, json_extract(m.record, '$.importance'), json_extract(m.record, '$.strength'),
-    m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+    json_extract(m.record, '$.confidence'), m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ?
 """
 _AMONG = "(SELECT value FROM json_each(?))"
@@ -141,6 +144,11 @@ def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
     return np.frombuffer(connection.execute(select(memories.c.vector).where(*key)).scalar_one(), np.float16).astype(
         np.float32
     )
+
+
+def all_versions(connection: Connection, owner: int) -> list[Memory]:
+    """Return all versions of all memories of an owner, in the order they were recorded."""
+    return [read_row(row, owner) for row in _rows(connection, "1 ORDER BY recorded_at, m.row", owner)]
 
 
 def versions(connection: Connection, owner: int, memory_id: str) -> list[Memory]:
@@ -183,6 +191,12 @@ def slot_rows(connection: Connection, owner: int, subject: str, attribute: str) 
     """Return the row numbers of live memories that hold this slot."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND subject = ? AND attribute = ? AND {LIVE}"
     return [row for (row,) in fetch(connection, statement, (owner, subject, attribute))]
+
+
+def holding(connection: Connection, owner: int, subject: str, attribute: str) -> list[Memory]:
+    """Return the live memories that hold this slot."""
+    found = _rows(connection, f"m.subject = ? AND m.attribute = ? AND {LIVE} ORDER BY m.row", owner, subject, attribute)
+    return [read_row(row, owner) for row in found]
 
 
 def same_text_rows(connection: Connection, owner: int, text: str) -> list[int]:
