@@ -6,7 +6,7 @@ A row is `current` when it is the newest version of its id, and live when it is 
 import json
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,14 +36,23 @@ def written_date(at: datetime) -> str:
     return f"{at.day} {at:%B %Y}"
 
 
+def _dates(memory: Memory) -> str:
+    """Return when a memory was said, and the time it tells of as exactly as that is known, as people write it."""
+    said, event = written_date(memory.source.said_at or memory.valid_from), memory.event_time
+    if event is None:
+        return said
+    middle = event.start + timedelta(hours=12)  # the day of the speaker, whose midnight is elsewhere in UTC
+    if event.precision == "year":
+        return f"{said} {middle.year}"
+    return f"{said} {middle:%B %Y}" if event.precision in ("month", "season") else f"{said} {written_date(middle)}"
+
+
 def index_terms(memory: Memory) -> list[str]:
-    """Return the terms a memory is found by: its date, its words, its subject, and the words for its slot."""
+    """Return the terms a memory is found by: its dates, its words, its subject, and the words for its slot."""
     subject = "" if memory.subject == "user" else memory.subject
     slot = aliases(memory.attribute) if memory.attribute else ""
     tags = " ".join(memory.tags)
-    return keywords.terms(
-        f"{written_date(memory.valid_from)} {subject} {memory.text} {memory.value or ''} {slot} {tags}"
-    )
+    return keywords.terms(f"{_dates(memory)} {subject} {memory.text} {memory.value or ''} {slot} {tags}")
 
 
 def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) -> None:
