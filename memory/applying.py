@@ -90,6 +90,10 @@ class Context:
             raise NotFoundError(f"{self.decision.op} names a memory that is not there: {self.decision.target!r}.")
         return memory
 
+    def known(self, memory_id: str | None) -> Memory | None:
+        """Return the current version of a memory that the decision names beside its target, if any."""
+        return semantic.get(self.connection, self.owner, memory_id) if memory_id else None
+
     def put(self, memory: Memory) -> Memory:
         """Write a version, with its vector."""
         semantic.put(self.connection, self.owner, memory, self.embed(memory.text))
@@ -132,7 +136,7 @@ class Context:
 
     def _follow_up(self, memory: Memory | None, before: Memory | None, seq: int) -> None:
         """Do what follows from a change: doubt what it contradicts, and have what rests on it reviewed."""
-        doubted = semantic.get(self.connection, self.owner, self.decision.contradicts or "")
+        doubted = self.known(self.decision.contradicts)
         if doubted is not None and doubted.status == "active" and not doubted.pinned:
             less = {
                 "confidence": max(0.0, round(doubted.confidence - CONTRADICTION, 6)),
@@ -146,7 +150,7 @@ class Context:
 
 def _add(context: Context) -> Applied:
     memory = new_memory(context.turn, context.decision, context.at)
-    newer = semantic.get(context.connection, context.owner, context.decision.outdated_by or "")
+    newer = context.known(context.decision.outdated_by)
     memory = (
         cascade.linked(context.connection, context.owner, memory)
         if newer is None
@@ -352,9 +356,8 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
         before=current,
         detail={"undoes": event.seq},
     )
-    cascade.take_back(connection, owner, event.seq, at)
-    if event.op != "UPDATE":
-        cascade.follow(connection, owner, current, result, because=seq, at=at)
+    settled = cascade.take_back(connection, owner, event.seq, at)
+    cascade.follow(connection, owner, current, result, because=seq, at=at, but=settled)
     return Applied(
         op="UNDO",
         memory_id=result.id,

@@ -3,11 +3,12 @@
 A link is made when a memory is written, never guessed later: where it is about a thing that follows from a slot
 (`DEPENDS`: a commute from the home and the employer), or names its ground itself ("because I live in Lisbon", "near my
 office"). When the ground changes, what rests on it needs review: it stays, ranks lower, and says that it may be out of date,
-until it is confirmed, changed, or the ground is put back.
+until it is confirmed, changed, or the ground is put back. What follows from an event is an event of its own (REVIEW,
+CONTRADICT, SETTLE), whose `detail["because"]` names that one; undoing that one takes it back.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -60,9 +61,6 @@ _GROUNDS = (
     ),
 )
 _WORD = re.compile(r"[^\W\d_]+")
-
-CONSEQUENCES = ("REVIEW", "CONTRADICT", "SETTLE")
-"""Events that follow from another one, which `detail["because"]` names; undoing that one takes them back."""
 
 
 def grounds(memory: Memory) -> tuple[str, ...]:
@@ -118,13 +116,17 @@ def follow(
     because: int,
     at: datetime,
     said: datetime | None = None,
+    but: Collection[str] = (),
 ) -> None:
-    """Mark what rests on a memory that event `because` changed as needing review, unless it was `said` with the change."""
+    """Mark what rests on a memory that event `because` changed as needing review.
+
+    Not what was `said` with the change or after it, nor the ids in `but`.
+    """
     if before is None or after is None or not changed(before, after):
         return
     for dependent in dependents(connection, owner, after.id):
         fresh = said is not None and dependent.last_confirmed_at is not None and dependent.last_confirmed_at >= said
-        if fresh or dependent.needs_review:
+        if fresh or dependent.needs_review or dependent.id in but:
             continue
         note(
             connection,
@@ -145,13 +147,16 @@ WHERE owner = ? AND seq > ? AND op IN ('REVIEW', 'CONTRADICT') AND json_extract(
 _PUT_BACK = {"REVIEW": ("needs_review",), "CONTRADICT": ("confidence", "contradictions", "last_contradicted_at")}
 
 
-def take_back(connection: Connection, owner: int, undone: int, at: datetime) -> None:
-    """Take back what followed from event `undone`: marks for review, and lowered confidence."""
+def take_back(connection: Connection, owner: int, undone: int, at: datetime) -> set[str]:
+    """Take back what followed from event `undone` (marks for review, lowered confidence); returns the ids of what it was."""
+    settled = set()
     for op, memory_id, before in fetch(connection, _FOLLOWED, (owner, undone, undone)):
         memory, was = semantic.get(connection, owner, memory_id), Memory.model_validate_json(before)
         if memory is not None and memory.status == "active":
             back = {name: getattr(was, name) for name in _PUT_BACK[op]}
             note(connection, owner, "SETTLE", memory, back, f"undo of event {undone}", undone, at)
+            settled.add(memory_id)
+    return settled
 
 
 def note(

@@ -112,6 +112,14 @@ def test_undoing_a_move_clears_the_mark_and_undoing_the_home_itself_sets_it(comm
     assert to_review(store) == ["My commute takes 40 minutes."]
 
 
+def test_undoing_a_move_puts_what_was_said_since_under_review(agent: Any, store: MemoryStore) -> None:
+    for n, text in enumerate(("I live in Oslo.", "I moved to Porto.", "My rent is 900 euros.")):
+        say(agent, text, now=MARCH + timedelta(days=n))
+    move = next(event for event in store.events("ana") if event.op == "UPDATE")
+    store.undo("ana", turn=(move.thread or "", move.message_id or ""))
+    assert to_review(store) == ["My rent is 900 euros."]
+
+
 def test_saying_it_again_settles_the_review(commuter: Any, store: MemoryStore) -> None:
     say(commuter, "I moved to Porto.", now=MARCH + timedelta(days=10))
     say(commuter, "My commute takes 40 minutes.", now=MARCH + timedelta(days=12))
