@@ -103,15 +103,21 @@ def _of(hit: Recall, context: Context) -> str:
         return ""
     zone = time_zone(context.timezone)
     start, end = event.start.astimezone(zone), (event.end - timedelta(microseconds=1)).astimezone(zone)
-    first, last = (_written(moment, event.precision) for moment in (start, end))
-    return f" ({first})" if first == last else f" ({first} – {last})"
+    first, last = (_written(moment, event.precision, hit.said_at.astimezone(zone)) for moment in (start, end))
+    if first == last:
+        return f" ({first})"
+    if event.end >= hit.said_at > event.start and event.precision != "week":
+        return f" (since {first})"
+    return f" (week of {first})" if event.end - event.start <= timedelta(days=7) else f" ({first} – {last})"
 
 
-def _written(moment: datetime, precision: Precision) -> str:
-    """Return a time as exactly as it is known."""
+def _written(moment: datetime, precision: Precision, said: datetime) -> str:
+    """Return a time as exactly as it is known; a day of the year in which it was said, without the year."""
     if precision == "year":
         return str(moment.year)
-    return f"{moment:%B %Y}" if precision in ("month", "season") else f"{moment.day} {moment:%B %Y}"
+    if precision in ("month", "season"):
+        return f"{moment:%B %Y}"
+    return f"{moment.day} {moment:%B}" if moment.year == said.year else f"{moment.day} {moment:%B %Y}"
 
 
 def rendered(recalled: Sequence[Recall], context: Context) -> str:

@@ -257,9 +257,19 @@ def test_history_is_in_the_order_of_time_and_every_line_has_one(store: MemorySto
     assert [event.at for event in events] == sorted(event.at for event in events)
 
 
-def test_an_answer_says_when_the_thing_happened(agent: Any) -> None:
-    say(agent, "I moved to Porto in March.", now=MAY)
-    assert "(March 2023)" in reply(say(agent, "Where do I live?", now=PRESENT, thread="t2"))
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("I moved to Porto in March.", " (March 2023) ["),
+        ("I moved to Porto last week.", " (week of 15 May) ["),
+        ("I moved to Porto yesterday.", " (23 May) ["),
+        ("I have lived in Porto since 2019.", " (since 2019) ["),
+        ("I live in Porto.", "” ["),
+    ],
+)
+def test_an_answer_says_when_the_thing_happened(agent: Any, told: str, shown: str) -> None:
+    say(agent, told, now=MAY)
+    assert shown in reply(say(agent, "Where do I live?", now=PRESENT, thread="t2"))
 
 
 _NAIVE = re.compile(r"\bdatetime\.(?:now|fromtimestamp)\(\)|utcnow|utcfromtimestamp|date\.today\(|datetime\.today\(")
