@@ -172,7 +172,24 @@ def _links(connection: Connection) -> None:
     connection.exec_driver_sql(f"CREATE INDEX memories_linked ON memories (owner) WHERE {LINKED}")
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _links)
+usage = Table(
+    "usage",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("purpose", String, primary_key=True),
+    Column("calls", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+)
+
+
+def _usage(connection: Connection) -> None:
+    """Add what model calls have cost, by owner, day (UTC) and purpose."""
+    usage.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _links)
 
 
 PRAGMAS = (
