@@ -169,7 +169,8 @@ LINKED = (
 
 
 def _links(connection: Connection) -> None:
-    connection.exec_driver_sql(f"CREATE INDEX memories_linked ON memories (owner) WHERE {LINKED}")
+    """Find what rests on other memories without reading all of them."""
+    connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS memories_linked ON memories (owner) WHERE {LINKED}")
 
 
 usage = Table(
