@@ -22,9 +22,18 @@ AsOfOption = Annotated[
     typer.Option("--as-of", help="Read the past: what held at this date or time (ISO 8601).", show_default=False),
 ]
 
+KnownAtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--known-at",
+        help="Read the past of the record: what had been written by this date or time (ISO 8601), as it was known then.",
+        show_default=False,
+    ),
+]
+
 
 def moment(text: str | None, settings: Settings) -> datetime | None:
-    """Return the time that `--as-of` names, read in the zone of the settings; raises `InputError`."""
+    """Return the time that `--as-of` or `--known-at` names, read in the zone of the settings; raises `InputError`."""
     return None if text is None else parse_time(text, settings.timezone)
 
 

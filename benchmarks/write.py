@@ -20,7 +20,7 @@ from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.errors import ModelError
-from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Recall, Turn
 from sharpwave.memory.store import MemoryStore
@@ -119,7 +119,7 @@ def _by_steps(
         candidates = extractor.extract(turn, [])
     elif worth_reading(turn):
         known = store.recall(turn.owner, turn.user_text, k=KNOWN, stores=("semantic",), floor=-1.0, now=turn.said_at)
-        candidates = extractor.extract(turn, known)
+        candidates = extracted(extractor, turn, known)
     else:
         candidates = []
     neighbours, revision = store.neighbours(turn.owner, candidates)

@@ -121,7 +121,12 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
         context = context_of(runtime)
         query = state["messages"][-1].text
         hits = retriever.recall(
-            context.user_id, query, budget=context.recall_budget, stores=stores, now=moment(context)
+            context.user_id,
+            query,
+            budget=context.recall_budget,
+            stores=stores,
+            now=moment(context),
+            timezone=context.timezone,
         )
         spoken = {message.id for message in state["messages"]}
         fresh = [hit for hit in hits if hit.utterance is None or hit.utterance.message_id not in spoken]

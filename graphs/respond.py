@@ -4,6 +4,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,7 +18,7 @@ from sharpwave.graphs.state import Context, State, context_of, last_exchange, mi
 from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.keywords import terms
-from sharpwave.memory.records import Recall
+from sharpwave.memory.records import Precision, Recall
 from sharpwave.memory.slots import aliases
 from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
@@ -91,15 +92,40 @@ def _value_asked_for(asked: str, hit: Recall) -> str:
 
 def _told(label: int, hit: Recall, context: Context) -> str:
     local = hit.said_at.astimezone(time_zone(context.timezone))
-    return f"You told me on {local.day} {local:%B %Y}: “{hit.text}” [{label}]"
+    review = " This may have changed since: what it rests on has." if hit.memory and hit.memory.needs_review else ""
+    return f"You told me on {local.day} {local:%B %Y}: “{hit.text}”{_of(hit, context)} [{label}]{review}"
+
+
+def _of(hit: Recall, context: Context) -> str:
+    """Return the time that a memory tells of, as " (May 2023)"; nothing where it tells none."""
+    event = hit.memory.event_time if hit.memory else None
+    if event is None:
+        return ""
+    zone = time_zone(context.timezone)
+    start, end = event.start.astimezone(zone), (event.end - timedelta(microseconds=1)).astimezone(zone)
+    first, last = (_written(moment, event.precision, hit.said_at.astimezone(zone)) for moment in (start, end))
+    if first == last:
+        return f" ({first})"
+    if event.end >= hit.said_at > event.start and event.precision != "week":
+        return f" (since {first})"
+    return f" (week of {first})" if event.end - event.start <= timedelta(days=7) else f" ({first} – {last})"
+
+
+def _written(moment: datetime, precision: Precision, said: datetime) -> str:
+    """Return a time as exactly as it is known; a day of the year in which it was said, without the year."""
+    if precision == "year":
+        return str(moment.year)
+    if precision in ("month", "season"):
+        return f"{moment:%B %Y}"
+    return f"{moment.day} {moment:%B}" if moment.year == said.year else f"{moment.day} {moment:%B %Y}"
 
 
 def rendered(recalled: Sequence[Recall], context: Context) -> str:
-    """Return memories as quoted data, a line each: `[label] date, origin: "text"`. Line ends and quotes inside are escaped."""
+    """Return memories as quoted data, a line each: `[label] date, origin (time told of): "text"`. Line ends and quotes inside are escaped."""
     zone = time_zone(context.timezone)
     return (
         "\n".join(
-            f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}: {quoted(hit.text, 600)}"
+            f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}{_of(hit, context)}: {quoted(hit.text, 600)}"
             for label, hit in enumerate(recalled, 1)
         )
         or "(nothing is known)"

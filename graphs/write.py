@@ -23,7 +23,7 @@ from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, OwnershipError, SharpwaveError
-from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
@@ -194,11 +194,11 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
         degraded = state["degraded"]
         with _within_budget(memory, state, context, turn) as meter:
             try:
-                candidates = extractor.extract(turn, known)
+                candidates = extracted(extractor, turn, known)
             except BudgetExceeded as error:
                 if context.over_budget == "wait":
                     return _failed(memory, state, "extract", turn, error, meter)
-                candidates, degraded = RulesExtractor().extract(turn, known), str(error)
+                candidates, degraded = extracted(RulesExtractor(), turn, known), str(error)
             except ModelError as error:
                 return _failed(memory, state, "extract", turn, error, meter)
         return {

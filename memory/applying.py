@@ -11,16 +11,19 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from sharpwave.memory import ledger, semantic
+from sharpwave.memory import cascade, ledger, semantic
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.records import Candidate, Decision, Memory, Record, Source, Turn
 from sharpwave.memory.slots import FORMER
+from sharpwave.memory.when import ends
 
 Embed = Callable[[str], np.ndarray]
 """Returns the vector of a text; called inside a transaction, so it must have it at hand."""
 
 CONFIRMATION = 0.1
 """How much a confirmation adds to confidence, up to 1."""
+CONTRADICTION = 0.2
+"""How much a contradiction takes from the confidence of what stays, down to 0; see `semantic.BELIEVED`."""
 
 
 class Applied(Record):
@@ -87,6 +90,10 @@ class Context:
             raise NotFoundError(f"{self.decision.op} names a memory that is not there: {self.decision.target!r}.")
         return memory
 
+    def known(self, memory_id: str | None) -> Memory | None:
+        """Return the current version of a memory that the decision names beside its target, if any."""
+        return semantic.get(self.connection, self.owner, memory_id) if memory_id else None
+
     def put(self, memory: Memory) -> Memory:
         """Write a version, with its vector."""
         semantic.put(self.connection, self.owner, memory, self.embed(memory.text))
@@ -114,6 +121,7 @@ class Context:
             detail=detail,
         )
         subject = memory or before
+        self._follow_up(memory, before, seq)
         return Applied(
             op=decision.op,
             memory_id=subject.id if subject else None,
@@ -126,10 +134,36 @@ class Context:
             event=seq,
         )
 
+    def _follow_up(self, memory: Memory | None, before: Memory | None, seq: int) -> None:
+        """Do what follows from a change: doubt what it contradicts, and have what rests on it reviewed."""
+        doubted = self.known(self.decision.contradicts)
+        if doubted is not None and doubted.status == "active" and not doubted.pinned:
+            less = {
+                "confidence": max(0.0, round(doubted.confidence - CONTRADICTION, 6)),
+                "contradictions": doubted.contradictions + 1,
+                "last_contradicted_at": self.turn.said_at,
+            }
+            reason = f"contradicted by {self.decision.candidate.text!r}"
+            cascade.note(self.connection, self.owner, "CONTRADICT", doubted, less, reason, seq, self.at)
+        cascade.follow(self.connection, self.owner, before, memory, because=seq, at=self.at, said=self.turn.said_at)
+
 
 def _add(context: Context) -> Applied:
-    memory = context.put(new_memory(context.turn, context.decision, context.at))
-    return context.log(memory, None)
+    memory = new_memory(context.turn, context.decision, context.at)
+    newer = context.known(context.decision.outdated_by)
+    memory = (
+        cascade.linked(context.connection, context.owner, memory)
+        if newer is None
+        else _outdated(memory, newer, context)
+    )
+    return context.log(context.put(memory), None)
+
+
+def _outdated(memory: Memory, newer: Memory, context: Context) -> Memory:
+    """Return `memory` as what held until `newer`, or a version of it, took its place: past from the start."""
+    starts = [m.valid_from for m in semantic.versions(context.connection, context.owner, newer.id)]
+    until = min((start for start in starts if start > memory.valid_from), default=memory.valid_from)
+    return memory.model_copy(update={"valid_to": until, "status": "superseded", "superseded_by": newer.id})
 
 
 def _update(context: Context) -> Applied:
@@ -150,9 +184,11 @@ def _update(context: Context) -> Applied:
             "pinned": old.pinned,
             "tags": old.tags,
             "derived_from": old.derived_from,
+            "event_time": fresh.event_time or (old.event_time if old.text in fresh.text else None),
         }
     )
     close(context.connection, context.owner, old, since)
+    memory = cascade.linked(context.connection, context.owner, memory)
     return context.log(context.put(memory), old)
 
 
@@ -170,6 +206,7 @@ def _noop(context: Context) -> Applied:
         update={
             "confidence": min(1.0, round(old.confidence + CONFIRMATION, 6)),
             "last_confirmed_at": max(context.turn.said_at, old.last_confirmed_at or context.turn.said_at),
+            "needs_review": False,
         }
     )
     semantic.rewrite(context.connection, context.owner, confirmed)
@@ -183,9 +220,11 @@ def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
     """Return the memory that an ADD or UPDATE writes."""
     candidate = decision.candidate
     attribute = candidate.attribute
-    if candidate.history and attribute and not attribute.startswith(FORMER):
-        # A statement about the past is kept, and never stands in the slot of the present.
+    if candidate.history and attribute and not attribute.startswith(FORMER) and decision.outdated_by is None:
+        # A statement about the past is kept, and never stands in the slot of the present. (What was the present when it was
+        # said, and is outdated, stands there as an earlier version would.)
         attribute = f"{FORMER}{attribute}"
+    since, until = holds(turn, candidate)
     return Memory(
         owner=turn.owner,
         kind=candidate.kind,
@@ -199,7 +238,8 @@ def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
         source=_source(turn, candidate),
         event_time=candidate.event_time,
         recorded_at=at,
-        valid_from=valid_from(turn, candidate),
+        valid_from=since,
+        valid_to=until,
         last_confirmed_at=turn.said_at,
         status="quarantined" if (decision.guarded or "").startswith("quarantined") else "active",
     )
@@ -207,15 +247,24 @@ def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
 
 def _source(turn: Turn, candidate: Candidate) -> Source:
     return Source(
-        kind=candidate.source_kind, thread=turn.thread, message_id=candidate.message_id, quote=candidate.quote
+        kind=candidate.source_kind,
+        thread=turn.thread,
+        message_id=candidate.message_id,
+        quote=candidate.quote,
+        said_at=turn.said_at,
     )
 
 
-def valid_from(turn: Turn, candidate: Candidate) -> datetime:
-    """Return since when a statement holds: since the past time it names, else since it was said."""
-    if candidate.event_time is not None and candidate.kind != "event" and candidate.event_time.start < turn.said_at:
-        return candidate.event_time.start
-    return turn.said_at
+def holds(turn: Turn, candidate: Candidate) -> tuple[datetime, datetime | None]:
+    """Return since when and until when a statement holds: since the past time it names, else since it was said.
+
+    What is told of the past holds over the time it names and no longer. An event, and a time that only ends something
+    ("until 2019"), say nothing of a beginning.
+    """
+    named = candidate.event_time
+    if named is None or candidate.kind == "event" or named.start >= turn.said_at or ends(named):
+        return turn.said_at, None
+    return named.start, named.end if candidate.history and named.end < turn.said_at else None
 
 
 def close(connection: Connection, owner: int, memory: Memory, until: datetime) -> None:
@@ -263,13 +312,17 @@ def take_back(connection: Connection, owner: int, memory: Memory, before: Memory
     return again
 
 
+UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "KEEP", "RELEASE")
+"""Operations that can be taken back."""
+
+
 def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, at: datetime) -> Applied:
     """Take back one event by a new one.
 
     Raises:
         InputError: the event changed no memory, or a later one about the same memory has to be undone first.
     """
-    if event.memory_id is None or event.op not in ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "RELEASE"):
+    if event.memory_id is None or event.op not in UNDOABLE:
         raise InputError(f"Event {event.seq} ({event.op}) changed no memory, so there is nothing to undo.")
     if ledger.standing_event(connection, owner, event.memory_id) != event.seq:
         raise InputError(
@@ -286,7 +339,7 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
         and before["status"] == current.status
         and before["version"] == current.version
     ):
-        result = Memory(**before)
+        result = Memory(**before).model_copy(update={"needs_review": before["needs_review"] or current.needs_review})
         semantic.rewrite(connection, owner, result)
     else:
         result = take_back(connection, owner, current, Memory(**before), embed, at)
@@ -303,6 +356,8 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
         before=current,
         detail={"undoes": event.seq},
     )
+    settled = cascade.take_back(connection, owner, event.seq, at)
+    cascade.follow(connection, owner, current, result, because=seq, at=at, but=settled)
     return Applied(
         op="UNDO",
         memory_id=result.id,

@@ -8,13 +8,11 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, ledger, semantic, times
+from sharpwave.memory import applying, cascade, ledger, semantic, times
 from sharpwave.memory.applying import Applied, Embed
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.ledger import Event
 from sharpwave.memory.records import Memory, Source
-
-UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "RELEASE")
 
 
 def current(connection: Connection, owner: int, memory_id: str) -> Memory:
@@ -47,6 +45,7 @@ def add(connection: Connection, owner: int, name: str, text: str, fields: Mappin
         raise InputError(
             f"Memory {memory.id!r} is there already, or was given a version; edit it instead of adding it."
         )
+    memory = cascade.linked(connection, owner, memory)
     semantic.put(connection, owner, memory, embed(memory.text))
     return _log(connection, owner, "ADD", memory, None, "added by hand", at)
 
@@ -66,8 +65,13 @@ def edit(connection: Connection, owner: int, memory_id: str, text: str, embed: E
             "valid_from": applying.succeed(connection, owner, old, at),
             "valid_to": None,
             "recorded_at": at,
+            "last_confirmed_at": at,
+            "needs_review": False,
+            "source": old.source.model_copy(update={"said_at": at}),
+            "event_time": old.event_time if old.event_time and (old.event_time.phrase or "") in text else None,
         }
     )
+    memory = cascade.linked(connection, owner, memory.model_copy(update={"depends_on": ()}))
     semantic.put(connection, owner, memory, embed(memory.text))
     return _log(connection, owner, "UPDATE", memory, old, "edited by hand", at)
 
@@ -130,6 +134,17 @@ def _quarantined(connection: Connection, owner: int, memory_id: str) -> Memory:
     return memory
 
 
+def keep(connection: Connection, owner: int, memory_id: str) -> Applied:
+    """Settle the review of a memory: it still holds, and is confirmed as of now."""
+    at = times.now()
+    old = current(connection, owner, memory_id)
+    if old.status != "active":
+        raise InputError(f"Memory {memory_id} is {old.status}; only a memory that holds can be kept.")
+    memory = old.model_copy(update={"needs_review": False, "last_confirmed_at": at})
+    semantic.rewrite(connection, owner, memory)
+    return _log(connection, owner, "KEEP", memory, old, "still holds, said by hand", at)
+
+
 def undoable(connection: Connection, owner: int, *, last: int, turn: tuple[str, str] | None) -> list[Event]:
     """Return the events to take back, newest first.
 
@@ -142,7 +157,9 @@ def undoable(connection: Connection, owner: int, *, last: int, turn: tuple[str, 
         raise InputError(f"The number of changes to undo must be at least 1; got {last}.")
     events = ledger.read_events(connection, owner)
     undone = {event.detail["undoes"] for event in events if event.op == "UNDO"}
-    chosen = [e for e in reversed(events) if e.op in UNDOABLE and e.seq not in undone and e.memory_id is not None]
+    chosen = [
+        e for e in reversed(events) if e.op in applying.UNDOABLE and e.seq not in undone and e.memory_id is not None
+    ]
     if turn is not None:
         chosen = [event for event in chosen if (event.thread, event.message_id) == turn]
     else:
@@ -190,6 +207,7 @@ def _log(
         before=before,
         detail={"quote": memory.source.quote},
     )
+    cascade.follow(connection, owner, before, memory, because=seq, at=at)
     return Applied(
         op=op,
         memory_id=memory.id,

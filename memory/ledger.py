@@ -334,10 +334,20 @@ def statistics(connection: Connection, owner: int, view: str) -> tuple[int, floa
 
 
 def standing_event(connection: Connection, owner: int, memory_id: str) -> int:
-    """Return the number of the newest event about a memory that is not undone, 0 where there is none."""
+    """Return the number of the newest event about a memory that is not undone, 0 where there is none.
+
+    What followed from the change of another memory (it names that event as `because`) is not counted.
+    """
     about = read_events(connection, owner, memory_id=memory_id)
     undone = {event.detail["undoes"] for event in about if event.op == "UNDO"}
-    return max((event.seq for event in about if event.op != "UNDO" and event.seq not in undone), default=0)
+    return max(
+        (
+            event.seq
+            for event in about
+            if event.op != "UNDO" and "because" not in event.detail and event.seq not in undone
+        ),
+        default=0,
+    )
 
 
 def add_usage(connection: Connection, owner: int, day: str, spent: Usage) -> None:

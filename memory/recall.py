@@ -16,12 +16,13 @@ from datetime import datetime
 import numpy as np
 from sqlalchemy import Connection, Table
 
-from sharpwave.memory import episodic, keywords, ledger, semantic
+from sharpwave.memory import episodic, keywords, knowing, ledger, semantic
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Candidate, Memory, Recall, Score, Utterance
 from sharpwave.memory.schema import memories, utterances
 from sharpwave.memory.sql import fetch, fetch_one
+from sharpwave.memory.staleness import is_stale
 from sharpwave.memory.tokens import estimate
 
 CANDIDATES = 60
@@ -31,6 +32,10 @@ SMOOTHING = 0.3
 SUBJECT_BOOST = 0.1
 TIE_BREAK = 0.05
 """Most that recency, importance and strength together can add."""
+TIME_BOOST = 0.1
+"""Most that a memory gains when the question names a time and it is of that time."""
+FADED = 0.5
+"""Share of its tie-break that a stale memory keeps, and one that needs review."""
 FLOOR = 0.4
 """Least of cosine + coverage / 2 that counts as knowing something; see `relevance`."""
 SAME = 0.8
@@ -40,6 +45,20 @@ SCANNED = 1000
 
 Nearest = Callable[[StoreName, np.ndarray, int], Sequence[str]]
 """Asks the vector index: (store, vector, k) -> vector ids."""
+
+
+@dataclass(frozen=True)
+class When:
+    """The times that a recall is about. All in UTC."""
+
+    now: datetime
+    """The present: for recency, staleness, and what has expired."""
+    as_of: datetime | None = None
+    """What held true then."""
+    known_at: datetime | None = None
+    """What had been recorded by then, as it was known then."""
+    asked: tuple[datetime, datetime] | None = None
+    """The interval that the question names."""
 
 
 @dataclass(frozen=True)
@@ -161,30 +180,30 @@ def search_memories(
     query: Query,
     nearest: Nearest,
     *,
-    now: datetime,
-    as_of: datetime | None = None,
+    when: When,
     include_history: bool = False,
+    strict: bool = False,
     floor: float = FLOOR,
 ) -> Iterator[tuple[Recall, np.ndarray]]:
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
     view = keyword_view(connection, owner, semantic.VIEW, query.terms)
     close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
-    past = as_of is not None or include_history
+    past = when.as_of is not None or when.known_at is not None or include_history
     worded = view.best(SCANNED) if past else _best_live(connection, view)
     candidates = {*worded, *close, *pending_rows(connection, memories, owner)}
-    at = ledger.timestamp(as_of)
-    loaded = semantic.load(connection, owner, sorted(candidates), as_of=at, history=include_history)
+    loaded = _loaded(connection, owner, sorted(candidates), when, include_history)
     if not loaded:
         return
+    records = [semantic.read_row(row, owner) for row in loaded]
     rows = np.array([row.row for row in loaded])
     vectors = stack([row.vector for row in loaded])
     cosine = vectors @ query.vector
     keyword = scaled(view.at(rows), low=0.0)
     dense = scaled(cosine)
     named = _named([row.subject for row in loaded], query)
-    present = now.timestamp()
-    tie = np.array([_tie_break(row.importance, row.strength, present - row.valid_from) for row in loaded])
-    total = (keyword + dense) / 2 + named + tie
+    timely = np.array([_timely(memory, when.asked) for memory in records])
+    tie = np.array([_tie_break(memory, when.now) for memory in records])
+    total = (keyword + dense) / 2 + named + timely + tie
     covered = view.covered(rows)
     relevant = relevance(cosine, covered) >= floor
     for i in np.argsort(-total, kind="stable"):
@@ -194,14 +213,29 @@ def search_memories(
             keyword=float(keyword[i]) / 2,
             dense=float(dense[i]) / 2,
             subject=float(named[i]),
+            time=float(timely[i]),
             tie_break=float(tie[i]),
             cosine=float(cosine[i]),
             coverage=float(covered[i]),
             total=float(total[i]),
         )
-        memory = semantic.read_row(loaded[i], owner)
-        if include_history or memory.expires_at is None or memory.expires_at > (as_of or now):
+        memory = records[i]
+        shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
+        if include_history or (shown and not (strict and is_stale(memory, when.now))):
             yield _hit(memory, parts), vectors[i]
+
+
+def _loaded(
+    connection: Connection, owner: int, rows: Sequence[int], when: When, include_history: bool
+) -> list[semantic.Row]:
+    """Return the rows among these that a recall may return, ascending."""
+    at = ledger.timestamp(when.as_of)
+    if when.known_at is not None:
+        return knowing.load(connection, owner, rows, when.known_at, as_of=when.as_of, history=include_history)
+    loaded = semantic.load(connection, owner, rows, as_of=at, history=include_history)
+    if include_history or at is not None:
+        return loaded
+    return [row for row in loaded if row.confidence >= semantic.BELIEVED]
 
 
 def search_utterances(
@@ -212,6 +246,7 @@ def search_utterances(
     nearest: Nearest,
     *,
     as_of: datetime | None = None,
+    known_at: datetime | None = None,
     floor: float = FLOOR,
 ) -> Iterator[Recall]:
     """Yield the owner's utterances that have to do with `query`, best first."""
@@ -238,6 +273,8 @@ def search_utterances(
         some = order[at : at + READ_AT_ONCE]
         records = episodic.read(connection, owner, name, [numbers[i] for i in some])
         for i in some:
+            if known_at is not None and records[numbers[i]].recorded_at > known_at:
+                continue
             parts = Score(
                 keyword=float(keyword[i]) / 2,
                 dense=float(dense[i]) / 2,
@@ -260,7 +297,7 @@ def _utterance_hit(utterance: Utterance, parts: Score) -> Recall:
 
 
 def _hit(memory: Memory, parts: Score) -> Recall:
-    at = memory.valid_from
+    at = memory.source.said_at or memory.valid_from
     return Recall(
         id=memory.id, store="semantic", text=memory.text, said_at=at, score=parts.total, parts=parts, memory=memory
     )
@@ -289,9 +326,22 @@ def _named(subjects: Sequence[str], query: Query) -> np.ndarray:
     return np.array([SUBJECT_BOOST if subject in named else 0.0 for subject in subjects])
 
 
-def _tie_break(importance: float, strength: float, age_seconds: float) -> float:
-    recency = 0.5 ** (max(age_seconds, 0.0) / (180 * 86400))
-    return float(TIE_BREAK * (0.4 * recency + 0.3 * importance + 0.3 * strength))
+def _tie_break(memory: Memory, now: datetime) -> float:
+    recency = 0.5 ** (max((now - memory.valid_from).total_seconds(), 0.0) / (180 * 86400))
+    share = TIE_BREAK * (0.4 * recency + 0.3 * memory.importance + 0.3 * memory.strength)
+    return float(share * FADED ** (is_stale(memory, now) + memory.needs_review))
+
+
+def _timely(memory: Memory, asked: tuple[datetime, datetime] | None) -> float:
+    """Return the boost of a memory for being of the time asked about: the share of its own time that lies in that."""
+    if asked is None:
+        return 0.0
+    said = memory.source.said_at or memory.valid_from
+    start, end = (memory.event_time.start, memory.event_time.end) if memory.event_time else (said, said)
+    if start >= end:
+        return TIME_BOOST * (asked[0] <= start < asked[1])
+    shared = min(end, asked[1]) - max(start, asked[0])
+    return TIME_BOOST * max(0.0, shared / (end - start))
 
 
 LONG = 1000

@@ -45,6 +45,8 @@ class Source(Record):
     message_id: str | None = None
     quote: Text | None = None
     """The words in the message that support the memory, verbatim."""
+    said_at: UtcTime | None = None
+    """When the message was said."""
 
 
 class EventTime(Record):
@@ -191,6 +193,10 @@ class Decision(Record):
     """Name and version of what decided, as `rules/1`."""
     guarded: str | None = None
     """What the guard changed and why; absent when it let the decision pass."""
+    outdated_by: str | None = None
+    """Id of a memory that was said later than the candidate and holds in its place: what an ADD writes is past already."""
+    contradicts: str | None = None
+    """Id of a memory that the candidate speaks against without being sure enough to change it."""
 
 
 class Score(Record):
@@ -199,6 +205,7 @@ class Score(Record):
     keyword: float = 0.0
     dense: float = 0.0
     subject: float = 0.0
+    time: float = 0.0
     tie_break: float = 0.0
     cosine: float = 0.0
     """Raw cosine similarity to the query, -1..1, higher is nearer."""

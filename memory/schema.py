@@ -169,6 +169,17 @@ def _first(connection: Connection) -> None:
         )
 
 
+LINKED = (
+    """(json_extract(record, '$.depends_on[0]') IS NOT NULL OR json_extract(record, '$.derived_from[0]') IS NOT NULL)"""
+)
+"""Of a row of `memories`: it rests on other memories."""
+
+
+def _links(connection: Connection) -> None:
+    """Find what rests on other memories without reading all of them."""
+    connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS memories_linked ON memories (owner) WHERE {LINKED}")
+
+
 usage = Table(
     "usage",
     metadata,
@@ -195,7 +206,7 @@ def _policies(connection: Connection) -> None:
     policies.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies, _links)
 
 
 PRAGMAS = (

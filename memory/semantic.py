@@ -6,7 +6,7 @@ A row is `current` when it is the newest version of its id, and live when it is 
 import json
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +22,8 @@ from sharpwave.memory.sql import fetch
 
 VIEW = "memory_terms"
 LIVE = "current AND status = 'active'"
+BELIEVED = 0.5
+"""Least confidence of what is in the current view. What is doubted more stays live, and may be confirmed again."""
 
 
 def folded(text: str) -> str:
@@ -34,14 +36,23 @@ def written_date(at: datetime) -> str:
     return f"{at.day} {at:%B %Y}"
 
 
+def _dates(memory: Memory) -> str:
+    """Return when a memory was said, and the time it tells of as exactly as that is known, as people write it."""
+    said, event = written_date(memory.source.said_at or memory.valid_from), memory.event_time
+    if event is None:
+        return said
+    middle = event.start + timedelta(hours=12)  # the day of the speaker, whose midnight is elsewhere in UTC
+    if event.precision == "year":
+        return f"{said} {middle.year}"
+    return f"{said} {middle:%B %Y}" if event.precision in ("month", "season") else f"{said} {written_date(middle)}"
+
+
 def index_terms(memory: Memory) -> list[str]:
-    """Return the terms a memory is found by: its date, its words, its subject, and the words for its slot."""
+    """Return the terms a memory is found by: its dates, its words, its subject, and the words for its slot."""
     subject = "" if memory.subject == "user" else memory.subject
     slot = aliases(memory.attribute) if memory.attribute else ""
     tags = " ".join(memory.tags)
-    return keywords.terms(
-        f"{written_date(memory.valid_from)} {subject} {memory.text} {memory.value or ''} {slot} {tags}"
-    )
+    return keywords.terms(f"{_dates(memory)} {subject} {memory.text} {memory.value or ''} {slot} {tags}")
 
 
 def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) -> None:
@@ -101,6 +112,7 @@ class Row(NamedTuple):
     valid_from: float
     importance: float
     strength: float
+    confidence: float
     record: str
     vector: bytes
     recalled: int | None
@@ -111,7 +123,7 @@ class Row(NamedTuple):
 
 _READ = """
 SELECT m.row, m.owner, m.subject, m.valid_from, json_extract(m.record, '$.importance'), json_extract(m.record, '$.strength'),
-    m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+    json_extract(m.record, '$.confidence'), m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ?
 """
 _AMONG = "(SELECT value FROM json_each(?))"
@@ -146,6 +158,11 @@ def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
     return np.frombuffer(connection.execute(select(memories.c.vector).where(*key)).scalar_one(), np.float16).astype(
         np.float32
     )
+
+
+def all_versions(connection: Connection, owner: int) -> list[Memory]:
+    """Return all versions of all memories of an owner, in the order they were recorded."""
+    return [read_row(row, owner) for row in _rows(connection, "1 ORDER BY recorded_at, m.row", owner)]
 
 
 def versions(connection: Connection, owner: int, memory_id: str) -> list[Memory]:
@@ -188,6 +205,12 @@ def slot_rows(connection: Connection, owner: int, subject: str, attribute: str) 
     """Return the row numbers of live memories that hold this slot."""
     statement = f"SELECT row FROM memories WHERE owner = ? AND subject = ? AND attribute = ? AND {LIVE}"
     return [row for (row,) in fetch(connection, statement, (owner, subject, attribute))]
+
+
+def holding(connection: Connection, owner: int, subject: str, attribute: str) -> list[Memory]:
+    """Return the live memories that hold this slot."""
+    found = _rows(connection, f"m.subject = ? AND m.attribute = ? AND {LIVE} ORDER BY m.row", owner, subject, attribute)
+    return [read_row(row, owner) for row in found]
 
 
 def same_text_rows(connection: Connection, owner: int, text: str) -> list[int]:

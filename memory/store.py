@@ -24,6 +24,7 @@ from sharpwave.memory import (
     edits,
     episodic,
     fingerprint,
+    knowing,
     ledger,
     lock,
     portability,
@@ -39,6 +40,7 @@ from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.index import StoreName, damaged, share
 from sharpwave.memory.ledger import Event, Ledger, check_owner
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Usage, Utterance
+from sharpwave.memory.when import resolve_range
 
 T = TypeVar("T")
 
@@ -188,8 +190,11 @@ class MemoryStore:
         as_of: datetime | None = None,
         include_history: bool = False,
         explain: bool = False,
+        strict: bool = False,
         floor: float = finding.FLOOR,
         now: datetime | None = None,
+        known_at: datetime | None = None,
+        timezone: str = "UTC",
     ) -> list[Recall]:
         """Return what `owner` has said or is remembered for that has to do with `query`, best first; empty when nothing is known.
 
@@ -202,8 +207,12 @@ class MemoryStore:
             as_of: read the past: what was held true then.
             include_history: also return what was superseded, retracted or has expired.
             explain: attach the parts of each score.
+            strict: leave out what is stale too (see `staleness.is_stale`).
             floor: least relevance (cosine + half the keyword coverage) that counts as knowing something.
-            now: the present, for recency.
+            now: the present, for recency, and for times that the query names ("last month").
+            known_at: read the past of the record: only what had been written by then, as it was known then. Writing times
+                are those of the machine's clock, also for turns that were said at another time. Goes with `as_of`.
+            timezone: IANA zone in which the query names times; memories of that time rank a little higher.
 
         Raises:
             InputError: a blank owner, or a negative `k` or `budget`.
@@ -214,12 +223,17 @@ class MemoryStore:
             return []
         question = finding.question_in(query)
         asked = finding.Query.of(question, self.embed_query(question))
-        moment = times.utc(now) if now else times.now()
-        past = times.utc(as_of) if as_of else None
+        present = times.utc(now) if now else times.now()
+        when = finding.When(
+            now=present,
+            as_of=times.utc(as_of) if as_of else None,
+            known_at=times.utc(known_at) if known_at else None,
+            asked=resolve_range(question, present, timezone),
+        )
         with self._owned(owner) as (connection, number):
             if not number:
                 return []
-            nearest = self._nearest(connection, owner, live=not (past or include_history))
+            nearest = self._nearest(connection, owner, live=not (when.as_of or when.known_at or include_history))
             memories: Iterator[Recall] = iter(())
             utterances: Iterator[Recall] = iter(())
             if "semantic" in stores:
@@ -229,15 +243,22 @@ class MemoryStore:
                         number,
                         asked,
                         nearest,
-                        now=moment,
-                        as_of=past,
+                        when=when,
                         include_history=include_history,
+                        strict=strict,
                         floor=floor,
                     )
                 )
             if "episodic" in stores:
                 utterances = finding.search_utterances(
-                    connection, number, owner, asked, nearest, as_of=past, floor=floor
+                    connection,
+                    number,
+                    owner,
+                    asked,
+                    nearest,
+                    as_of=when.as_of,
+                    known_at=when.known_at,
+                    floor=floor,
                 )
             kept = finding.within(finding.merged(memories, utterances), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
@@ -284,11 +305,27 @@ class MemoryStore:
         statuses: Sequence[str] = ("active",),
         kinds: Sequence[str] = (),
         as_of: datetime | None = None,
+        known_at: datetime | None = None,
     ) -> list[Memory]:
-        """Return the owner's memories in the order they were recorded; `as_of` gives those that were valid then."""
+        """Return the owner's memories in the order they were recorded.
+
+        Args:
+            owner: whose.
+            statuses: which; none is all. Of the active ones alone, those that are doubted (confidence below 0.5) are left out.
+            kinds: which; none is all.
+            as_of: those that were valid then, whatever became of them; takes the place of `statuses`.
+            known_at: those that had been written by then, as they were known then (by the machine's clock), and active
+                unless `as_of` says when they were to be valid; takes the place of `statuses`.
+        """
+        valid = times.utc(as_of) if as_of else None
         with self._owned(owner) as (connection, number):
-            at = ledger.timestamp(times.utc(as_of)) if as_of else None
-            return semantic.find(connection, number, statuses=statuses, kinds=kinds, as_of=at)
+            if known_at is not None:
+                known = knowing.find(connection, number, times.utc(known_at), valid)
+                return [memory for memory in known if not kinds or memory.kind in kinds]
+            found = semantic.find(connection, number, statuses=statuses, kinds=kinds, as_of=ledger.timestamp(valid))
+        if valid is not None or tuple(statuses) != ("active",):
+            return found
+        return [memory for memory in found if memory.confidence >= semantic.BELIEVED]
 
     def versions(self, owner: str, memory_id: str) -> list[Memory]:
         """Return all versions of a memory, oldest first; raises `NotFoundError` for an unknown id."""
@@ -521,6 +558,10 @@ class MemoryStore:
         """Make a version of a memory the current one again; the newest one before the present without `version`."""
         texts = [memory.text for memory in self.versions(owner, memory_id)]
         return self._edit(owner, texts, lambda c, n: edits.restore(c, n, memory_id, version, self.vector))
+
+    def keep(self, owner: str, memory_id: str) -> Applied:
+        """Settle the review of a memory: it still holds, as of now."""
+        return self._edit(owner, [], lambda c, n: edits.keep(c, n, memory_id))
 
     def pin(self, owner: str, memory_id: str, pinned: bool = True) -> Applied:
         """Pin a memory, so that no decision changes it and nothing forgets it; or let it go again."""

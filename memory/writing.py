@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
-from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Decision, Turn
 from sharpwave.memory.store import MemoryStore, StaleDecision
@@ -34,7 +34,7 @@ class Budget(NamedTuple):
 
 def read(store: MemoryStore, turn: Turn, extractor: Extractor) -> list[Candidate]:
     """Return what a queued turn says that is worth keeping; the extractor is not asked about small talk."""
-    return extractor.extract(turn, store.known(turn)) if worth_reading(turn) else []
+    return extracted(extractor, turn, store.known(turn)) if worth_reading(turn) else []
 
 
 def settle(

@@ -1,17 +1,21 @@
 """`sharpwave memories`: look at what is remembered, and change it by hand."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from sharpwave.arguments import PREFIX, AsOfOption, find_id, moment, one_of
+from sharpwave.arguments import PREFIX, AsOfOption, KnownAtOption, find_id, moment, one_of
 from sharpwave.commands import erase, log, moving, trust
 from sharpwave.commands.log import print_changes, print_events
 from sharpwave.console import JsonOption, UserOption, opened, out, print_json, settings_of, user_of
+from sharpwave.memory import times
 from sharpwave.memory.errors import InputError
-from sharpwave.memory.records import Kind, Status
+from sharpwave.memory.records import Kind, Memory, Status
+from sharpwave.memory.staleness import is_stale
+from sharpwave.settings import Settings
 from sharpwave.showing import change, plain, row, short_ids, slot, table, when
 
 if TYPE_CHECKING:
@@ -43,31 +47,42 @@ def list_(
     ] = None,
     kind: Annotated[str | None, typer.Option("--kind", help=", ".join(get_args(Kind)), show_default=False)] = None,
     as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List memories in the order they were recorded."""
+    """List memories in the order they were recorded; what is doubted (confidence below 0.5) with --status all."""
     settings = settings_of(context)
-    owner, at = user_of(settings, user), moment(as_of, settings)
+    owner, at, known = user_of(settings, user), moment(as_of, settings), moment(known_at, settings)
     one_of("status", status, ("all", *get_args(Status)))
     one_of("kind", kind, get_args(Kind))
-    if at and status:
-        raise InputError("--as-of lists what held then, whatever became of it; leave out --status.")
+    if (at or known) and status:
+        raise InputError("--as-of and --known-at list what held then, whatever became of it; leave out --status.")
     statuses = () if status == "all" else (status or "active",)
     with opened(settings) as store:
-        found = store.memories(owner, statuses=statuses, kinds=(kind,) if kind else (), as_of=at)
+        found = store.memories(owner, statuses=statuses, kinds=(kind,) if kind else (), as_of=at, known_at=known)
         short = short_ids([memory.id for memory in store.memories(owner, statuses=())])
     if as_json:
         print_json({"user": owner, "memories": [memory.model_dump(mode="json") for memory in found]})
         return
+    _print_memories(found, short, settings)
+
+
+def _print_memories(found: Sequence[Memory], short: Mapping[str, str], settings: Settings) -> None:
     if not found:
         out.print("Nothing to list.")
         return
-    shown = table("Id", "Memory", "Slot", "Conf.", "Since", "Status")
+    shown, now = table("Id", "Memory", "Slot", "Conf.", "Since", "Status"), times.now()
     for memory in found:
-        state = f"{memory.status}, pinned" if memory.pinned else memory.status
         since = when(memory.valid_from, settings.timezone)[:10]
-        row(shown, short[memory.id], memory.text, slot(memory), f"{memory.confidence:.2f}", since, state)
+        row(shown, short[memory.id], memory.text, slot(memory), f"{memory.confidence:.2f}", since, _state(memory, now))
     out.print(shown)
+
+
+def _state(memory: Memory, now: datetime) -> str:
+    """Return the status of a memory, with its marks."""
+    stale = memory.status == "active" and is_stale(memory, now)
+    marks = {"pinned": memory.pinned, "to review": memory.needs_review, "stale": stale}
+    return ", ".join([memory.status, *(mark for mark, holds in marks.items() if holds)])
 
 
 @group.command()
@@ -198,6 +213,43 @@ def pin(
 ) -> None:
     """Pin a memory: no decision changes it, and nothing forgets it."""
     _change(context, user, as_json, lambda store, owner: store.pin(owner, find_id(store, owner, memory), not off))
+
+
+@group.command()
+def review(
+    context: typer.Context,
+    memory: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Which one to settle. Default: list them.", show_default=False)
+    ] = None,
+    user: UserOption = None,
+    keep: Annotated[bool, typer.Option("--keep", help="It still holds.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="It no longer holds.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List what may be out of date because what it rests on has changed; or settle one of them."""
+    if memory is None:
+        if keep or delete:
+            raise InputError("Which memory? `sharpwave memories review` lists their ids.")
+        _list_reviews(context, user, as_json)
+    elif keep == delete:
+        raise InputError("Say what becomes of the memory: --keep or --delete.")
+    elif keep:
+        _change(context, user, as_json, lambda store, owner: store.keep(owner, find_id(store, owner, memory)))
+    else:
+        why = "no longer holds, said in review"
+        _change(context, user, as_json, lambda store, owner: store.delete(owner, find_id(store, owner, memory), why))
+
+
+def _list_reviews(context: typer.Context, user: str | None, as_json: bool) -> None:
+    settings = settings_of(context)
+    owner = user_of(settings, user)
+    with opened(settings) as store:
+        everything = store.memories(owner, statuses=())
+    found = [memory for memory in everything if memory.needs_review and memory.status == "active"]
+    if as_json:
+        print_json({"user": owner, "memories": [memory.model_dump(mode="json") for memory in found]})
+    else:
+        _print_memories(found, short_ids([memory.id for memory in everything]), settings)
 
 
 def _change(

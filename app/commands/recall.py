@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sharpwave.arguments import AsOfOption, moment, one_of
+from sharpwave.arguments import AsOfOption, KnownAtOption, moment, one_of
 from sharpwave.console import JsonOption, UserOption, opened, out, print_json, settings_of, user_of
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.records import Recall, Score
@@ -32,6 +32,8 @@ def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or any words, in any script.")],
     user: UserOption = None,
     as_of: AsOfOption = None,
+    known_at: KnownAtOption = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Leave out what nobody has confirmed for long.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show the parts of each score.")] = False,
     budget: Annotated[
         int | None, typer.Option("--budget", help="Most tokens of text in all.", show_default=False)
@@ -42,12 +44,15 @@ def recall(
 ) -> None:
     """Find what a user has said, or is remembered for, that has to do with a question."""
     settings = settings_of(context)
-    owner, at = user_of(settings, user), moment(as_of, settings)
+    owner = user_of(settings, user)
+    times = {"as_of": moment(as_of, settings), "known_at": moment(known_at, settings), "timezone": settings.timezone}
     one_of("store", store, tuple(STORES))
     if not query.strip():
         raise InputError("The question is blank.")
     with opened(settings) as opened_store:
-        hits = opened_store.recall(owner, query, k=k, budget=budget, stores=STORES[store], as_of=at, explain=explain)
+        hits = opened_store.recall(
+            owner, query, k=k, budget=budget, stores=STORES[store], explain=explain, strict=strict, **times
+        )
     if as_json:
         print_json({"query": query, "results": [_result(hit) for hit in hits]})
     elif hits:
@@ -68,7 +73,7 @@ def _result(hit: Recall) -> dict[str, Any]:
         result["parts"] = hit.parts.model_dump()
     if hit.memory:
         fields = {"kind", "subject", "attribute", "value", "confidence", "status", "version", "valid_from", "valid_to"}
-        result["memory"] = hit.memory.model_dump(mode="json", include=fields)
+        result["memory"] = hit.memory.model_dump(mode="json", include=fields | {"event_time", "needs_review"})
     if hit.utterance:
         fields = {"thread", "message_id", "position", "role", "speaker"}
         result["utterance"] = hit.utterance.model_dump(mode="json", include=fields)

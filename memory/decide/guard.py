@@ -5,10 +5,11 @@ nothing to add. It keeps number and order, and guarding twice changes nothing.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.sameness import same_subject
+from sharpwave.memory.decide.sameness import is_past, same_subject, same_value
 from sharpwave.memory.phrases import details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 from sharpwave.memory.slots import aliases, slot
@@ -77,16 +78,52 @@ def _guarded(decision: Decision, shown: Mapping[str, Memory], turn: Turn) -> Dec
     if candidate.source_kind != "user" and looks_like_instruction(f"{candidate.text}\n{candidate.quote}"):
         return _instead(decision, "ADD", "quarantined: it reads like an instruction and is not the user's own words")
     if decision.op == "ADD":
-        return decision if decision.target is None else decision.model_copy(update={"target": None})
+        return _added(decision, shown.values(), turn)
     target = shown.get(decision.target) if decision.target else None
     if decision.op == "NOOP":
         wrong = decision.target is not None and (target is None or target.owner != turn.owner)
         return _instead(decision, "NOOP", "confirms no memory that was shown") if wrong else decision
     if target is None:
         return _instead(decision, "ADD", "its target was not among the memories shown")
+    if target.owner == turn.owner and target.status == "active" and turn.said_at < last_said(target):
+        late = f"said before what is known: {target.text!r}"
+        return _past(_instead(decision, "ADD", late), target)
     if problem := _forbidden(decision, target, turn):
-        return _instead(decision, *problem)
+        milder = _instead(decision, *problem)
+        doubts = _unsure(decision) and same_subject(candidate, target) and candidate.attribute == target.attribute
+        return milder.model_copy(update={"contradicts": target.id}) if doubts and target.attribute else milder
     return _merged(decision, target, turn) if decision.op == "UPDATE" else decision
+
+
+def last_said(memory: Memory) -> datetime:
+    """Return when a memory was last stated or confirmed, at the latest."""
+    return max(memory.valid_from, memory.last_confirmed_at or memory.valid_from)
+
+
+def _added(decision: Decision, shown: Iterable[Memory], turn: Turn) -> Decision:
+    """Let an ADD pass; into a single-valued slot that a later statement fills otherwise, as what is past."""
+    candidate = decision.candidate
+    decision = decision if decision.target is None else decision.model_copy(update={"target": None})
+    open_slot = candidate.attribute is None or slot(candidate.attribute).many or candidate.polarity == "retract"
+    if open_slot or candidate.history or decision.outdated_by is not None:
+        return decision
+    for memory in shown:
+        fills = memory.owner == turn.owner and memory.status == "active" and memory.attribute == candidate.attribute
+        other = fills and not is_past(memory) and same_subject(candidate, memory) and not same_value(candidate, memory)
+        if other and turn.said_at < last_said(memory):
+            why = _and(decision.guarded, f"said before what is known: {memory.text!r}")
+            return _past(decision.model_copy(update={"guarded": why}), memory)
+    return decision
+
+
+def _past(decision: Decision, newer: Memory) -> Decision:
+    """Keep what an ADD writes as what was so before `newer`."""
+    candidate = decision.candidate.model_copy(update={"history": True})
+    return decision.model_copy(update={"candidate": candidate, "outdated_by": newer.id})
+
+
+def _unsure(decision: Decision) -> bool:
+    return min(decision.confidence, decision.candidate.confidence) < LEAST_CONFIDENCE
 
 
 def _forbidden(decision: Decision, target: Memory, turn: Turn) -> tuple[Operation, str] | None:
@@ -103,8 +140,9 @@ def _forbidden(decision: Decision, target: Memory, turn: Turn) -> tuple[Operatio
             "ADD",
             f"its target comes from the {target.source.kind}, who is trusted more than the {candidate.source_kind}",
         )
-    if decision.confidence < LEAST_CONFIDENCE:
-        return "ADD", f"confidence {decision.confidence:.2f} is too low to change what is known"
+    if _unsure(decision):
+        sure = min(decision.confidence, candidate.confidence)
+        return "ADD", f"confidence {sure:.2f} is too low to change what is known"
     if decision.op == "DELETE" and not _supported(candidate, turn):
         return "NOOP", "no words of the turn support the deletion"
     if not _about_the_same(decision, target, turn):

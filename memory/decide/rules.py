@@ -144,15 +144,8 @@ class RulesPolicy:
             return []
         if turn.said_at < target.valid_from:
             older = candidate.model_copy(update={"history": True})
-            return [
-                self._say(
-                    "ADD",
-                    older,
-                    None,
-                    f"older than what is known: {_slot_name(candidate)} is {target.value} since",
-                    0.9,
-                )
-            ]
+            why = f"older than what is known: {_slot_name(candidate)} is {target.value} since"
+            return [self._say("ADD", older, None, why, 0.9).model_copy(update={"outdated_by": target.id})]
         return [
             self._say(
                 "UPDATE", candidate, target, f"same slot {_slot_name(candidate)}: {target.value} → {candidate.value}"

@@ -24,7 +24,7 @@ from sharpwave.memory.when.roles import leads, recurs, told
 from sharpwave.memory.when.tense import Saying
 from sharpwave.memory.when.terms import passages, terms
 
-__all__ = ["event_time", "resolve_range"]
+__all__ = ["ends", "event_time", "resolve_range"]
 
 _READ_AT_MOST = 2000
 
@@ -53,6 +53,11 @@ def resolve_range(text: str, said_at: datetime, timezone: str) -> tuple[datetime
     """
     found = _first(text[:_READ_AT_MOST], said_at, timezone, default_past=True)
     return (found.start, found.end) if found else None
+
+
+def ends(event: EventTime) -> bool:
+    """Return whether a time that was read only says when something ended or ends ("until 2019")."""
+    return (event.phrase or "").casefold().startswith(("until", "till", "til ", "up to"))
 
 
 def _first(text: str, said_at: datetime, timezone: str, default_past: bool) -> EventTime | None:
