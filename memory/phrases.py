@@ -143,8 +143,9 @@ def negated(text: str) -> bool:
 
 
 _CHANGE = re.compile(
-    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|got|gone|went"
-    r" (?:up|down)|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
+    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|got|(?:gone|went"
+    r"|going|is|am|are) (?:up|down|back)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
+    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|a new|new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
     re.IGNORECASE,
 )
 
@@ -152,6 +153,16 @@ _CHANGE = re.compile(
 def changes(text: str) -> bool:
     """Whether `text` speaks of a change or of the present as against before ("… now", "moved", "these days")."""
     return bool(_CHANGE.search(text))
+
+
+_BESIDES = re.compile(
+    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|a second|extra|both)\b", re.IGNORECASE
+)
+
+
+def replaces(text: str) -> bool:
+    """Whether `text` speaks of a change that puts one thing in the place of another, rather than beside it."""
+    return changes(text) and not _BESIDES.search(text)
 
 
 def corrects(text: str) -> bool:

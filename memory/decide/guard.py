@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sharpwave.memory import phrases
+from sharpwave.memory.decide.moving_on import AT_MOST, RETOLD, other_values
 from sharpwave.memory.decide.sameness import same_subject
-from sharpwave.memory.phrases import details, stance, stems
+from sharpwave.memory.decide.taking_back import without
+from sharpwave.memory.phrases import covered, details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 from sharpwave.memory.slots import aliases, slot
 
@@ -27,6 +29,8 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
     " left now currently longer still recently finally actually correction"
 )
+_LISTS = re.compile(r"[,;.]\s|\b(?:and|but|with|who|which|because)\b", re.IGNORECASE)
+"""More than one thing is said."""
 _INSTRUCTION = re.compile(
     r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages
       |everything\ (?:above|before)|above|policies|safety|anweisungen|instrucciones)\b
@@ -176,7 +180,9 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
     lost = _lost(target, candidate, f"{new} {candidate.text} {candidate.quote}", turn)
     if not lost or target.text in new:
         return decision
-    joined = f"{target.text.rstrip(' .;')}. {new}"
+    gone = other_values(candidate.text, target.text)
+    kept = (without(target.text, gone) if gone else None) or target.text
+    joined = f"{kept.rstrip(' .;')}. {new}"
     why = f"merged: the new text would have lost {', '.join(sorted(lost))}"
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
 
@@ -194,7 +200,17 @@ def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozens
         return frozenset()
     if replaces and len(lost) == 1 and not lost & exact:
         return frozenset()
-    return lost
+    return frozenset() if _replaced(target, candidate, lost, turn) else lost
+
+
+def _replaced(target: Memory, candidate: Candidate, lost: frozenset[str], turn: Turn) -> bool:
+    """Whether all of the old text goes: it is told again for the most part, or it is one short clause that no longer holds."""
+    if _LISTS.search(target.text):
+        return False
+    said = stems(target.text) - stems(target.subject)
+    told_again = covered(said, stems(candidate.text)) >= RETOLD
+    changed = phrases.replaces(candidate.text) or _corrects(candidate, turn)
+    return told_again or (changed and len(lost) <= AT_MOST)
 
 
 def _replaces(candidate: Candidate, target: Memory, turn: Turn) -> bool:

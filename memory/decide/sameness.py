@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sharpwave.memory import phrases
-from sharpwave.memory.phrases import covered, details, same_words, stance, stems
+from sharpwave.memory.phrases import akin, covered, details, same_words, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Recall
 from sharpwave.memory.slots import FORMER, aliases, slot
 
@@ -105,6 +105,9 @@ def adds(candidate: Candidate, memory: Memory) -> bool:
     return len(more) >= 3 or (len(more) >= 2 and bool(details(candidate.text) - details(memory.text)))
 
 
+_STILL = stems("still")
+
+
 def paraphrases(candidate: Candidate, near: Known) -> bool:
     """Whether the candidate only says the memory again in other words."""
     memory = near.memory
@@ -112,7 +115,8 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
         return False
     if different_slots(candidate, memory):
         return _another_slot_says(candidate, near)
-    new, old = stems(candidate.text), stems(memory.text)
+    about = stems(candidate.subject) | stems(memory.subject) | _STILL
+    new, old = stems(candidate.text) - about or stems(candidate.text), stems(memory.text) - about
     same_details = details(candidate.text) == details(memory.text)
     if stance(candidate.text) != stance(memory.text) or not new or not old:
         return False
@@ -140,11 +144,14 @@ def _another_slot_says(candidate: Candidate, near: Known) -> bool:
 
 
 def _same_in_other_words(candidate: Candidate, near: Known) -> bool:
-    """Whether vectors and at least one content word agree, and it is not one sentence with one word put for another."""
+    """Whether vectors agree and all content words but one in four are said already, and it is not one sentence with one word put for another."""
     new, old = stems(candidate.text), stems(near.memory.text)
     if candidate.kind == "event" or not candidate.text.isascii() or not new & old or phrases.changes(candidate.text):
         return False
-    return near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
+    about = stems(candidate.subject) | stems(near.memory.subject)
+    more = [w for w in new - about if not any(akin(w, o) for o in old)]
+    said = len(more) <= 1 and len(more) * 4 <= len(new - about)
+    return said and near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
 
 
 def _substitutes(one: str, other: str) -> bool:
