@@ -137,6 +137,13 @@ def stance(text: str) -> frozenset[str]:
     return frozenset(found | ({"not"} if negated(plain) else set()))
 
 
+LIGHT = stems(
+    "take use make work go run play have get do keep start come need want time day days week month year every morning"
+    " evening home people new good one once twice up down"
+)
+"""Words that tell little of what a statement is about."""
+
+
 def negated(text: str) -> bool:
     """Whether `text` denies something."""
     return bool(_NEGATION.search(text))
@@ -145,14 +152,28 @@ def negated(text: str) -> bool:
 _CHANGE = re.compile(
     r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|got|(?:gone|went"
     r"|going|is|am|are) (?:up|down|back)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
-    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|a new|new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
+    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
     re.IGNORECASE,
 )
 
 
 def changes(text: str) -> bool:
     """Whether `text` speaks of a change or of the present as against before ("… now", "moved", "these days")."""
-    return bool(_CHANGE.search(text))
+    return bool(_CHANGE.search(expanded(text)))
+
+
+_HEAD = re.compile(
+    r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
+    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|lives?|hangs?|stands?)\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=16384)
+def head(text: str) -> frozenset[str]:
+    """Return the content words of what a statement is about, empty where it begins with "I", "it" and the like."""
+    found = _HEAD.match(without_adverbs(expanded(text)))
+    return stems(found["head"]) if found else frozenset()
 
 
 _BESIDES = re.compile(
@@ -163,6 +184,14 @@ _BESIDES = re.compile(
 def replaces(text: str) -> bool:
     """Whether `text` speaks of a change that puts one thing in the place of another, rather than beside it."""
     return changes(text) and not _BESIDES.search(text)
+
+
+_SWAP = re.compile(r"\b(?:instead|switched|swapped|changed|replaced|rather than)\b", re.IGNORECASE)
+
+
+def swaps(text: str) -> bool:
+    """Whether `text` says in so many words that one thing replaces another."""
+    return bool(_SWAP.search(text))
 
 
 def corrects(text: str) -> bool:

@@ -102,7 +102,7 @@ PAIRS: list[tuple[str, str, list[str]]] = [
     ("I have a hamster.", "My hamster died.", ["DELETE"]),
     ("I speak Welsh.", "I've forgotten it, I don't speak Welsh anymore.", ["DELETE"]),
     ("I'm allergic to eggs.", "I've outgrown my egg allergy.", ["DELETE"]),
-    ("Enjoys climbing, swimming and chess", "I've given up climbing, but I still swim.", ["UPDATE", "ADD"]),
+    ("Enjoys climbing, swimming and chess", "I've given up climbing, but I still swim.", ["UPDATE", "NOOP"]),
     ("I live in Rome.", "I used to live in Rome.", ["DELETE", "ADD"]),
     ("I play chess.", "I no longer play tennis.", ["ADD"]),
     ("My sister plays tennis.", "I no longer play tennis.", ["ADD"]),

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.moving_on import AT_MOST, RETOLD, other_values
+from sharpwave.memory.decide.moving_on import RETOLD, other_values
 from sharpwave.memory.decide.sameness import same_subject
 from sharpwave.memory.decide.taking_back import without
 from sharpwave.memory.phrases import covered, details, stance, stems
@@ -17,6 +17,9 @@ from sharpwave.memory.slots import aliases, slot
 
 LEAST_CONFIDENCE = 0.5
 """Below it an UPDATE or DELETE is not carried out."""
+
+LOST_AT_MOST = 3
+"""Content words that a change may take away with the value that it replaces."""
 
 _KINDRED = (
     frozenset({"likes", "dislikes", "hobby", "habit", "avoids", "diet"}),
@@ -29,7 +32,7 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
     " left now currently longer still recently finally actually correction"
 )
-_LISTS = re.compile(r"[,;.]\s|\b(?:and|but|with|who|which|because)\b", re.IGNORECASE)
+_LISTS = re.compile(r"[,;.]\s|\b(?:and|but|who|which|because)\b", re.IGNORECASE)
 """More than one thing is said."""
 _INSTRUCTION = re.compile(
     r"""\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines|messages
@@ -153,7 +156,9 @@ def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
         return bool(shared)
     if candidate.attribute == target.attribute:
         return not slot(candidate.attribute).many or bool(
-            shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn)
+            shared - stems(aliases(candidate.attribute))
+            or _corrects(candidate, turn)
+            or phrases.swaps(candidate.text)
         )
     return (bool(shared) and any({candidate.attribute, target.attribute} <= kin for kin in _KINDRED)) or _retracts(
         candidate, target
@@ -181,10 +186,19 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
     if not lost or target.text in new:
         return decision
     gone = other_values(candidate.text, target.text)
-    kept = (without(target.text, gone) if gone else None) or target.text
+    kept = _standing(target.text, gone) if gone else target.text
+    if not kept:
+        return decision
     joined = f"{kept.rstrip(' .;')}. {new}"
     why = f"merged: the new text would have lost {', '.join(sorted(lost))}"
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
+
+
+def _standing(text: str, gone: frozenset[str]) -> str:
+    """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
+    if rest := without(text, gone):
+        return rest
+    return ", ".join(part for part in re.split(r"[,;.]\s+(?:and |but )?", text) if not gone & stems(part))
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:
@@ -210,7 +224,7 @@ def _replaced(target: Memory, candidate: Candidate, lost: frozenset[str], turn: 
     said = stems(target.text) - stems(target.subject)
     told_again = covered(said, stems(candidate.text)) >= RETOLD
     changed = phrases.replaces(candidate.text) or _corrects(candidate, turn)
-    return told_again or (changed and len(lost) <= AT_MOST)
+    return told_again or (changed and len(lost) <= LOST_AT_MOST)
 
 
 def _replaces(candidate: Candidate, target: Memory, turn: Turn) -> bool:

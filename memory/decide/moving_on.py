@@ -1,7 +1,7 @@
 """Does a candidate tell how things stand now with what a memory is about, in whatever words?
 
 Wordings differ too much for patterns, so three signs count together: words of change, content words in common, and the
-cosine of the two statements. What a statement is about (`head`) may not differ.
+cosine of the two statements. What a statement is about (`phrases.head`) may not differ.
 """
 
 import re
@@ -9,31 +9,20 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
-from sharpwave.memory.phrases import akin, covered, details, stems
+from sharpwave.memory.phrases import LIGHT, akin, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
 RETOLD = 0.8
 """Share of a memory's content words that a statement has to say again to take its place."""
 NEAR = 0.45
-"""Cosine from which a change that shares a content word with a memory is about it (all-MiniLM-L6-v2)."""
-NEARER = 0.55
-"""The same for a change that shares no content word, only the kind of its value."""
+"""Cosine from which a change that shares a word with a memory is about it (all-MiniLM-L6-v2)."""
 AT_MOST = 5
 """Content words that either may have and the other not: beyond it they are about more than one thing."""
 
 _CHANGING = stems(
-    "moved move moving changed change switched now currently days got went going gone up down back correction instead"
+    "moved move moving changed change switched now currently days got went going gone back correction instead"
     " again new still anymore longer only just actually transferred updated increased"
-)
-_LIGHT = stems(
-    "take use make work run play have do keep start need time day days week month year every morning evening people"
-    " new good one once twice"
-)
-_HEAD = re.compile(
-    r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
-    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|got|moved|lives?|hangs?|stands?)\b",
-    re.IGNORECASE,
 )
 _KINDS = {
     "clock": re.compile(r"\b\d{1,2}(?::\d\d|(?:[:.]\d\d)? ?[ap]\.?m\b)|\b(?:at|from|by|till|until) \d{1,2}\b", re.IGNORECASE),
@@ -45,13 +34,6 @@ _KINDS = {
         r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|ground|top|last)\b", re.IGNORECASE
     ),
 }
-
-
-@lru_cache(maxsize=16384)
-def head(text: str) -> frozenset[str]:
-    """Return the content words of what a statement is about, empty where it begins with "I", "it" and the like."""
-    found = _HEAD.match(phrases.without_adverbs(phrases.expanded(text)))
-    return stems(found["head"]) if found else frozenset()
 
 
 @lru_cache(maxsize=16384)
@@ -103,14 +85,15 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
     if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:
         return False
     alike = bool(other_values(candidate.text, memory.text))
-    if shared - _LIGHT:
+    if shared - LIGHT:
         return near.cosine >= NEAR or alike or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
-    return bool(shared) and alike and near.cosine >= NEARER
+    return bool(shared) and alike and near.cosine >= NEAR
 
 
 def _collects(candidate: Candidate, memory: Memory) -> bool:
-    """Whether both fill a slot that takes several values, each with one of its own, and it is no count that changes."""
+    """Whether both fill a slot that takes several values, each with one of its own, and neither counts nor is swapped."""
     if not candidate.value or not memory.value or candidate.attribute != memory.attribute:
         return False
-    counts = "number" in values(candidate.value) and "number" in values(memory.value)
-    return slot(candidate.attribute or "").many and not counts
+    if "number" in values(candidate.value) and "number" in values(memory.value):
+        return False
+    return slot(candidate.attribute or "").many and not phrases.swaps(candidate.text)

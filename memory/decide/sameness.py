@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sharpwave.memory import phrases
-from sharpwave.memory.phrases import akin, covered, details, same_words, stance, stems
+from sharpwave.memory.phrases import LIGHT, akin, covered, details, same_words, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Recall
 from sharpwave.memory.slots import FORMER, aliases, slot
 
@@ -57,7 +57,9 @@ def same_slot(candidate: Candidate, memory: Memory) -> bool:
     )
 
 
-_SAID_BY = {("likes", "hobby"), ("hobby", "likes"), ("avoids", "allergy")}
+_SAID_BY = {("likes", "hobby"), ("hobby", "likes"), ("avoids", "allergy"), ("avoids", "diet")}
+_LEFT_OUT = {"vegetarian": "meat ham bacon beef pork", "vegan": "meat dairy eggs cheese milk fish ham bacon beef pork"}
+"""What a diet says that one does not eat."""
 """Pairs of a new and a known attribute where the known one says the new one too."""
 
 
@@ -88,6 +90,8 @@ def same_value(candidate: Candidate, memory: Memory) -> bool:
     if not candidate.value or not memory.value:
         return False
     new, old = value_words(candidate.value), value_words(memory.value)
+    if candidate.attribute == "avoids" and memory.attribute == "diet":
+        return any(new <= stems(foods) for diet, foods in _LEFT_OUT.items() if stems(diet) & old)
     if new == old or (slot(candidate.attribute or "").many and new <= old):
         return True
     return candidate.attribute in _NAMED and new <= stems(memory.text) and not _other_count(new, old)
@@ -113,6 +117,8 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
     memory = near.memory
     if not same_subject(candidate, memory):
         return False
+    if _still(candidate, memory):
+        return True
     if different_slots(candidate, memory):
         return _another_slot_says(candidate, near)
     about = stems(candidate.subject) | stems(memory.subject) | _STILL
@@ -128,6 +134,14 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
         return len(new) >= 2 or new == old or bool(re.search(r"\bstill\b", candidate.text))
     small = old <= new and len(new - old) <= 1 and not phrases.changes(candidate.text)
     return small and same_details and _numbers_alike(new, old)
+
+
+def _still(candidate: Candidate, memory: Memory) -> bool:
+    """Whether the candidate says that what the memory says still holds, and nothing else."""
+    new = stems(candidate.text) - stems(candidate.subject)
+    known = stems(memory.text) | stems(memory.value or "")
+    negation = phrases.negated(candidate.text) == phrases.negated(memory.text)
+    return bool(new & _STILL) and bool(new - _STILL) and negation and covered(new - _STILL, known) == 1
 
 
 def _another_slot_says(candidate: Candidate, near: Known) -> bool:
@@ -149,7 +163,7 @@ def _same_in_other_words(candidate: Candidate, near: Known) -> bool:
     if candidate.kind == "event" or not candidate.text.isascii() or not new & old or phrases.changes(candidate.text):
         return False
     about = stems(candidate.subject) | stems(near.memory.subject)
-    more = [w for w in new - about if not any(akin(w, o) for o in old)]
+    more = [w for w in new - about - LIGHT if not any(akin(w, o) for o in old)]
     said = len(more) <= 1 and len(more) * 4 <= len(new - about)
     return said and near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
 
