@@ -85,6 +85,19 @@ def expanded(text: str) -> str:
     return text
 
 
+_ASIDE = re.compile(
+    r"^(?:as (?:you know|I (?:said|mentioned|told you))|remember|like I said),? "
+    r"|,? (?:so (?!far\b)(?:that )?|because |which |as (?:you know|mentioned|I said)|(?:if|in case) ).*$",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=16384)
+def core(text: str) -> str:
+    """Return `text` without what it opens with and what follows from it ("I'm vegan, so no cheese" as "I'm vegan")."""
+    return _ASIDE.sub("", straight(text)) or text
+
+
 def without_adverbs(text: str) -> str:
     """Return `text` without the adverbs that change no slot ("really", "currently", "also")."""
     return _SPACE.sub(" ", _ADVERBS.sub("", text)).strip()
@@ -126,6 +139,7 @@ def details(text: str) -> frozenset[str]:
     plain = straight(text)
     found = {d.casefold() for d in _DIGITS.findall(plain)} | {c.casefold() for c in _CAPITAL.findall(plain)}
     found |= {w for w in (w.casefold() for w in _WORD.findall(plain)) if w in _CALENDAR}
+    found = {w.removesuffix("s") if w in _CALENDAR else w for w in found}
     return frozenset(found - {"i", "i'm", "i've", "i'd", "i'll"})
 
 
@@ -150,9 +164,9 @@ def negated(text: str) -> bool:
 
 
 _CHANGE = re.compile(
-    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|got|(?:gone|went"
-    r"|going|is|am|are) (?:up|down|back)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
-    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
+    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
+    r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
+    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
     re.IGNORECASE,
 )
 
@@ -162,6 +176,7 @@ def changes(text: str) -> bool:
     return bool(_CHANGE.search(expanded(text)))
 
 
+_NEW_THING = re.compile(r"(?:I|we) (?:\w+ ){1,2}an? new (?P<head>[\w-]+(?: [\w-]+)?)(?=$|[,.:;]| from| at| in)", re.IGNORECASE)
 _HEAD = re.compile(
     r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
     r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|lives?|hangs?|stands?)\b",
@@ -172,7 +187,8 @@ _HEAD = re.compile(
 @lru_cache(maxsize=16384)
 def head(text: str) -> frozenset[str]:
     """Return the content words of what a statement is about, empty where it begins with "I", "it" and the like."""
-    found = _HEAD.match(without_adverbs(expanded(text)))
+    plain = without_adverbs(expanded(text))
+    found = _NEW_THING.match(plain) or _HEAD.match(plain)
     return stems(found["head"]) if found else frozenset()
 
 

@@ -8,12 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sharpwave.memory import phrases
-from sharpwave.memory.phrases import LIGHT, akin, covered, details, same_words, stance, stems
+from sharpwave.memory.extract.values import KIN
+from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, same_words, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Recall
 from sharpwave.memory.slots import FORMER, aliases, slot
 
 SAME_MEANING = 0.74
 """Cosine from which two statements with the same details and stance are one (all-MiniLM-L6-v2)."""
+
+SAID_AGAIN = 0.68
+"""The same for a statement that says nothing but the value of what is known ("I'm in Leeds", "I live in Leeds")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +82,15 @@ def different_slots(candidate: Candidate, memory: Memory) -> bool:
 def value_words(value: str) -> frozenset[str]:
     """Return the content stems of a value, or its words where it has none."""
     value = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", value)
+    value = re.sub(r"\bveggie\b", "vegetarian", value, flags=re.IGNORECASE)
     return stems(value) or frozenset(value.casefold().split())
 
 
 _NAMED = frozenset({"pet", "child", "sibling", "parent", "friend", "colleague", "relative"})
 """Slots whose value is a name or a kind: either may have been told first."""
+
+
+_KIN = stems(" ".join((*KIN, "kids", "children", "siblings", "parents")))
 
 
 def same_value(candidate: Candidate, memory: Memory) -> bool:
@@ -94,6 +102,8 @@ def same_value(candidate: Candidate, memory: Memory) -> bool:
         return any(new <= stems(foods) for diet, foods in _LEFT_OUT.items() if stems(diet) & old)
     if new == old or (slot(candidate.attribute or "").many and new <= old):
         return True
+    if candidate.attribute in _NAMED and new - _KIN == old - _KIN and new - _KIN:
+        return True
     return candidate.attribute in _NAMED and new <= stems(memory.text) and not _other_count(new, old)
 
 
@@ -104,9 +114,9 @@ def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
 def adds(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate says notably more than the memory: two more content words, or one more detail."""
     more = (
-        stems(candidate.text) - stems(memory.text) - stems(aliases(candidate.attribute or "")) - stems(memory.subject)
+        stems(core(candidate.text)) - stems(memory.text) - stems(aliases(candidate.attribute or "")) - stems(memory.subject)
     )
-    return len(more) >= 3 or (len(more) >= 2 and bool(details(candidate.text) - details(memory.text)))
+    return len(more) >= 3 or (len(more) >= 2 and bool(details(core(candidate.text)) - details(memory.text)))
 
 
 _STILL = stems("still")
@@ -122,16 +132,17 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
     if different_slots(candidate, memory):
         return _another_slot_says(candidate, near)
     about = stems(candidate.subject) | stems(memory.subject) | _STILL
-    new, old = stems(candidate.text) - about or stems(candidate.text), stems(memory.text) - about
-    same_details = details(candidate.text) == details(memory.text)
+    said = core(candidate.text)
+    new, old = stems(said) - about or stems(said), stems(memory.text) - about
+    same_details = details(said) == details(memory.text)
     if stance(candidate.text) != stance(memory.text) or not new or not old:
         return False
     if candidate.attribute and memory.attribute and candidate.value and memory.value:
         return False
     if same_details and _numbers_alike(new, old) and _same_in_other_words(candidate, near):
         return True
-    if new <= old and details(candidate.text) <= details(memory.text):
-        return len(new) >= 2 or new == old or bool(re.search(r"\bstill\b", candidate.text))
+    if covered(new, old) == 1 and details(said) <= details(memory.text):
+        return len(new) >= 2 or new == old or (near.cosine >= SAID_AGAIN and new == value_words(memory.value or ""))
     small = old <= new and len(new - old) <= 1 and not phrases.changes(candidate.text)
     return small and same_details and _numbers_alike(new, old)
 
