@@ -162,7 +162,24 @@ def _first(connection: Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+usage = Table(
+    "usage",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("purpose", String, primary_key=True),
+    Column("calls", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+)
+
+
+def _usage(connection: Connection) -> None:
+    """Add what model calls have cost, by owner, day (UTC) and purpose."""
+    usage.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage)
 
 
 PRAGMAS = (

@@ -113,7 +113,10 @@ def here(home: str) -> MemoryStore:
 
 
 def check_vectors(store: MemoryStore, owner: str) -> int:
-    """Check that each vector of an owner is kept as it is in the ledger and finds itself; returns how many there are."""
+    """Check that each vector of an owner is kept as it is in the ledger and finds itself; returns how many there are.
+
+    It is looked for among its 200 nearest, since the search is approximate.
+    """
     with store.ledger.read() as connection:
         generation, number = ledger.generation(connection), ledger.owner_number(connection, owner) or 0
         rows = connection.exec_driver_sql(
@@ -126,7 +129,7 @@ def check_vectors(store: MemoryStore, owner: str) -> int:
     )
     assert len(held) == len(rows)
     some = list(held.items())[:: 1 + len(held) // 100]
-    lost = [key for key, v in some if key not in store.index.nearest("semantic", owner, v, 5, generation, live=False)]
+    lost = [key for key, v in some if key not in store.index.nearest("semantic", owner, v, 200, generation, live=False)]
     assert lost == []
     return len(rows)
 
