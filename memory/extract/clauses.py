@@ -383,7 +383,7 @@ def clauses(text: str) -> Iterator[Clause]:
 def _of_sentence(sentence: str) -> Iterator[Clause]:
     if _TAG.search(straight(sentence)):
         return
-    explicit = _explicit(sentence)
+    explicit = asked_to_keep(sentence)
     if explicit:
         yield explicit
         return
@@ -398,7 +398,8 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
             yield Clause(text, quote)
 
 
-def _explicit(sentence: str) -> Clause | None:
+def asked_to_keep(sentence: str) -> Clause | None:
+    """Return what a sentence asks to be remembered, updated or confirmed, verbatim; None where it asks for nothing of the kind."""
     found = _EXPLICIT.match(straight(sentence))
     if not found or (rest := sentence[found.end() :]) == "" or _NOT_EXPLICIT.match(rest):
         return None
