@@ -176,7 +176,9 @@ def changes(text: str) -> bool:
     return bool(_CHANGE.search(expanded(text)))
 
 
-_NEW_THING = re.compile(r"(?:I|we) (?:\w+ ){1,2}an? new (?P<head>[\w-]+(?: [\w-]+)?)(?=$|[,.:;]| from| at| in)", re.IGNORECASE)
+_NEW_THING = re.compile(
+    r"(?:I|we) (?:\w+ ){1,2}an? new (?P<head>[\w-]+(?: [\w-]+)?)(?=$|[,.:;]| from| at| in)", re.IGNORECASE
+)
 _HEAD = re.compile(
     r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
     r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|lives?|hangs?|stands?)\b",

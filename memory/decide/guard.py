@@ -156,9 +156,7 @@ def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
         return bool(shared)
     if candidate.attribute == target.attribute:
         return not slot(candidate.attribute).many or bool(
-            shared - stems(aliases(candidate.attribute))
-            or _corrects(candidate, turn)
-            or phrases.swaps(candidate.text)
+            shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn) or phrases.swaps(candidate.text)
         )
     return (bool(shared) and any({candidate.attribute, target.attribute} <= kin for kin in _KINDRED)) or _retracts(
         candidate, target

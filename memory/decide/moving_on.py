@@ -25,7 +25,9 @@ _CHANGING = stems(
     " again new still anymore longer only just actually transferred updated increased"
 )
 _KINDS = {
-    "clock": re.compile(r"\b\d{1,2}(?::\d\d|(?:[:.]\d\d)? ?[ap]\.?m\b)|\b(?:at|from|by|till|until) \d{1,2}\b", re.IGNORECASE),
+    "clock": re.compile(
+        r"\b\d{1,2}(?::\d\d|(?:[:.]\d\d)? ?[ap]\.?m\b)|\b(?:at|from|by|till|until) \d{1,2}\b", re.IGNORECASE
+    ),
     "day": re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bweekends?\b", re.IGNORECASE),
     "month": re.compile(
         r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"

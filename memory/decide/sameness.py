@@ -114,7 +114,10 @@ def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
 def adds(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate says notably more than the memory: two more content words, or one more detail."""
     more = (
-        stems(core(candidate.text)) - stems(memory.text) - stems(aliases(candidate.attribute or "")) - stems(memory.subject)
+        stems(core(candidate.text))
+        - stems(memory.text)
+        - stems(aliases(candidate.attribute or ""))
+        - stems(memory.subject)
     )
     return len(more) >= 3 or (len(more) >= 2 and bool(details(core(candidate.text)) - details(memory.text)))
 

@@ -210,7 +210,11 @@ PREDICATES = _rows(
         _any,
     ),
     ("commute", r"(?:commutes?|gets? to work|travels? to work|goe?s? to work) (?:by|on) (?:the |my )?(?P<v>\w+)", _any),
-    ("commute", r"(?:takes?|catch|catches|rides?|gets?) (?:the |a |my )?(?P<v>\w+) (?:in )?to (?:work|the office)\b", _any),
+    (
+        "commute",
+        r"(?:takes?|catch|catches|rides?|gets?) (?:the |a |my )?(?P<v>\w+) (?:in )?to (?:work|the office)\b",
+        _any,
+    ),
     (
         "commute",
         r"(?P<v>cycles?|bikes?|walks?|drives?|runs?|carpools?|scoots?)(?: in)? to (?:work|the office|my office)\b",

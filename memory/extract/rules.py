@@ -96,7 +96,9 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall]
             found.append(candidate)
         if len(found) >= AT_MOST:
             break
-        antecedent = mentioned(clause.text) or _named(clause.text, names) or (antecedent if _points_back(clause.text) else None)
+        antecedent = (
+            mentioned(clause.text) or _named(clause.text, names) or (antecedent if _points_back(clause.text) else None)
+        )
     return [c for c in found if c.quote in message.text]
 
 
@@ -129,7 +131,12 @@ def _joined(before: Candidate, after: Candidate, text: str) -> Iterator[Candidat
 
 
 def _candidate(
-    clause: Clause, message: Message, speaker: str, antecedent: str | None, names: frozenset[str], known: Sequence[Recall]
+    clause: Clause,
+    message: Message,
+    speaker: str,
+    antecedent: str | None,
+    names: frozenset[str],
+    known: Sequence[Recall],
 ) -> Candidate | None:
     if not languages.is_english(clause.text):
         reading = languages.read(clause.text, speaker)
@@ -192,7 +199,9 @@ def _tied(
         return Reading(next((w for w in re.findall(r"[A-Z][\w-]+", text) if w.casefold() in names), speaker))
     if definite := _DEFINITE.match(text):
         topic = stems(definite["t"])
-        if (topic and any(topic <= stems(k.text) or len(stems(text) & stems(k.text)) >= 2 for k in known)) or _DATED.search(text):
+        if (
+            topic and any(topic <= stems(k.text) or len(stems(text) & stems(k.text)) >= 2 for k in known)
+        ) or _DATED.search(text):
             return Reading(speaker)
     return None
 
