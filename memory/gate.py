@@ -10,6 +10,7 @@ from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import (
     LONGEST_SENTENCE,
     READ_AT_MOST,
+    asked_to_keep,
     first_person,
     opened,
     split,
@@ -56,7 +57,7 @@ def _may_tell(sentence: str) -> bool:
 
 
 def _clause_may_tell(quote: str) -> bool:
-    if states_command(quote):
+    if states_command(quote) or asked_to_keep(quote):
         return True
     text = opened(quote)
     if _REMEMBER.search(quote) and not text.endswith("?"):

@@ -85,6 +85,19 @@ def expanded(text: str) -> str:
     return text
 
 
+_ASIDE = re.compile(
+    r"^(?:as (?:you know|I (?:said|mentioned|told you))|remember|like I said),? "
+    r"|,? (?:so (?!far\b)(?:that )?|because |which |as (?:you know|mentioned|I said)|(?:if|in case) ).*$",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=16384)
+def core(text: str) -> str:
+    """Return `text` without what it opens with and what follows from it ("I'm vegan, so no cheese" as "I'm vegan")."""
+    return _ASIDE.sub("", straight(text)) or text
+
+
 def without_adverbs(text: str) -> str:
     """Return `text` without the adverbs that change no slot ("really", "currently", "also")."""
     return _SPACE.sub(" ", _ADVERBS.sub("", text)).strip()
@@ -126,6 +139,7 @@ def details(text: str) -> frozenset[str]:
     plain = straight(text)
     found = {d.casefold() for d in _DIGITS.findall(plain)} | {c.casefold() for c in _CAPITAL.findall(plain)}
     found |= {w for w in (w.casefold() for w in _WORD.findall(plain)) if w in _CALENDAR}
+    found = {w.removesuffix("s") if w in _CALENDAR else w for w in found}
     return frozenset(found - {"i", "i'm", "i've", "i'd", "i'll"})
 
 
@@ -137,21 +151,65 @@ def stance(text: str) -> frozenset[str]:
     return frozenset(found | ({"not"} if negated(plain) else set()))
 
 
+LIGHT = stems(
+    "take use make work go run play have get do keep start come need want time day days week month year every morning"
+    " evening home people new good one once twice up down"
+)
+"""Words that tell little of what a statement is about."""
+
+
 def negated(text: str) -> bool:
     """Whether `text` denies something."""
     return bool(_NEGATION.search(text))
 
 
 _CHANGE = re.compile(
-    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|got|gone|went"
-    r" (?:up|down)|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
+    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
+    r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
+    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
     re.IGNORECASE,
 )
 
 
 def changes(text: str) -> bool:
     """Whether `text` speaks of a change or of the present as against before ("… now", "moved", "these days")."""
-    return bool(_CHANGE.search(text))
+    return bool(_CHANGE.search(expanded(text)))
+
+
+_NEW_THING = re.compile(
+    r"(?:I|we) (?:\w+ ){1,2}an? new (?P<head>[\w-]+(?: [\w-]+)?)(?=$|[,.:;]| from| at| in)", re.IGNORECASE
+)
+_HEAD = re.compile(
+    r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
+    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|lives?|hangs?|stands?)\b",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=16384)
+def head(text: str) -> frozenset[str]:
+    """Return the content words of what a statement is about, empty where it begins with "I", "it" and the like."""
+    plain = without_adverbs(expanded(text))
+    found = _NEW_THING.match(plain) or _HEAD.match(plain)
+    return stems(found["head"]) if found else frozenset()
+
+
+_BESIDES = re.compile(
+    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|a second|extra|both)\b", re.IGNORECASE
+)
+
+
+def replaces(text: str) -> bool:
+    """Whether `text` speaks of a change that puts one thing in the place of another, rather than beside it."""
+    return changes(text) and not _BESIDES.search(text)
+
+
+_SWAP = re.compile(r"\b(?:instead|switched|swapped|changed|replaced|rather than)\b", re.IGNORECASE)
+
+
+def swaps(text: str) -> bool:
+    """Whether `text` says in so many words that one thing replaces another."""
+    return bool(_SWAP.search(text))
 
 
 def corrects(text: str) -> bool:

@@ -14,7 +14,9 @@ _SUCCESSION = tuple(
     for pattern in (
         (
             r"\b(?:switched|changed|moved|shifted|gone|went|swapped|rescheduled|upgraded|migrated"
-            r"|converted)\b.*?\bfrom (?P<a>.+?) (?:on|over )?to (?P<b>.+)"
+            r"|converted|updated|increased|decreased|reduced|risen|rose|fell|fallen|grew|grown|dropped|cut|raised"
+            r"|extended|pushed|postponed|transferred|transitioned|evolved|turned)\b.*?\bfrom (?P<a>.+?) (?:on|over )?"
+            r"to (?P<b>.+)"
         ),
         r"\bfrom (?P<a>.+?) .*?(?:went|moved|shifted|switched|changed) to (?P<b>.+)",
         r"(?P<b>.+?)(?: instead of| rather than| and not|, not) (?P<a>.+)",
@@ -125,9 +127,6 @@ def other_details(candidate: Candidate, memory: Memory, corrected: bool) -> bool
     )
 
 
-_LIGHT = stems(
-    "take use make work go live run play have get do keep start want need time day week year morning evening home people new"
-)
 _PLACE_OF = re.compile(
     r"(?:my|our|the) (?P<t>[\w' -]+?) (?:is|are|hangs?|lies|sits?|stands?)(?: \w+ed| kept| now)? (?:in|on|under|at"
     r"|behind|near|inside|with|by|next to|above|below) (?P<v>.+)",
@@ -135,34 +134,12 @@ _PLACE_OF = re.compile(
 )
 
 
-def moves_on(candidate: Candidate, memory: Memory, changed: bool) -> bool:
-    """Whether the candidate tells the present state of what the memory is about: a change is said, or a thing is elsewhere."""
-    new, old = stems(candidate.text) - _CHANGE, stems(memory.text) - _CHANGE
-    shared, mine, theirs = new & old, new - old, old - new
-    if (
-        candidate.kind == "event"
-        or not mine
-        or not theirs
-        or stance(candidate.text) - {"name", "have"} != stance(memory.text) - {"name", "have"}
-    ):
-        return False
-    if (
-        candidate.value
-        and memory.value
-        and slot(candidate.attribute or "").many
-        and candidate.attribute == memory.attribute
-    ):
-        return False
+def elsewhere(candidate: Candidate, memory: Memory) -> bool:
+    """Whether both tell where one thing is, and not in the same place."""
     here, there = (_PLACE_OF.fullmatch(phrases.expanded(t).strip(" .!")) for t in (candidate.text, memory.text))
-    if here and there and stems(here["t"]) == stems(there["t"]) and here["t"].split()[-1].casefold() not in KIN:
-        return True
-    return (
-        changed
-        and bool(shared - _LIGHT)
-        and len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
-        and len(mine) <= 3
-        and len(theirs) <= 3
-    )
+    if not here or not there or stems(here["t"]) != stems(there["t"]) or stems(here["v"]) == stems(there["v"]):
+        return False
+    return here["t"].split()[-1].casefold() not in KIN
 
 
 def denies(candidate: Candidate, memory: Memory) -> bool:

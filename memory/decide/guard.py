@@ -9,14 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sharpwave.memory import phrases
+from sharpwave.memory.decide.moving_on import RETOLD, other_values
 from sharpwave.memory.decide.sameness import is_past, same_subject, same_value
-from sharpwave.memory.phrases import details, stance, stems
+from sharpwave.memory.decide.taking_back import without
+from sharpwave.memory.phrases import covered, details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 from sharpwave.memory.slots import aliases, slot
 from sharpwave.memory.trust import TRUST, looks_like_instruction, traced
 
 LEAST_CONFIDENCE = 0.5
 """Below it an UPDATE or DELETE is not carried out."""
+
+LOST_AT_MOST = 3
+"""Content words that a change may take away with the value that it replaces."""
 
 _KINDRED = (
     frozenset({"likes", "dislikes", "hobby", "habit", "avoids", "diet"}),
@@ -29,6 +34,8 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
     " left now currently longer still recently finally actually correction"
 )
+_LISTS = re.compile(r"[,;.]\s|\b(?:and|but|who|which|because)\b", re.IGNORECASE)
+"""More than one thing is said."""
 
 
 def guard(decisions: Sequence[Decision], neighbours: Sequence[Sequence[Recall]], turn: Turn) -> list[Decision]:
@@ -168,7 +175,7 @@ def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
         return bool(shared)
     if candidate.attribute == target.attribute:
         return not slot(candidate.attribute).many or bool(
-            shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn)
+            shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn) or phrases.swaps(candidate.text)
         )
     return (bool(shared) and any({candidate.attribute, target.attribute} <= kin for kin in _KINDRED)) or _retracts(
         candidate, target
@@ -197,9 +204,20 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return decision
     if TRUST[target.source.kind] < TRUST[candidate.source_kind]:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
-    joined = f"{target.text.rstrip(' .;')}. {new}"
+    gone = other_values(candidate.text, target.text)
+    kept = _standing(target.text, gone) if gone else target.text
+    if not kept:
+        return decision
+    joined = f"{kept.rstrip(' .;')}. {new}"
     why = f"merged: the new text would have lost {', '.join(sorted(lost))}"
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
+
+
+def _standing(text: str, gone: frozenset[str]) -> str:
+    """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
+    if rest := without(text, gone):
+        return rest
+    return ", ".join(part for part in re.split(r"[,;.]\s+(?:and |but )?", text) if not gone & stems(part))
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:
@@ -215,7 +233,17 @@ def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozens
         return frozenset()
     if replaces and len(lost) == 1 and not lost & exact:
         return frozenset()
-    return lost
+    return frozenset() if _replaced(target, candidate, lost, turn) else lost
+
+
+def _replaced(target: Memory, candidate: Candidate, lost: frozenset[str], turn: Turn) -> bool:
+    """Whether all of the old text goes: it is told again for the most part, or it is one short clause that no longer holds."""
+    if _LISTS.search(target.text):
+        return False
+    said = stems(target.text) - stems(target.subject)
+    told_again = covered(said, stems(candidate.text)) >= RETOLD
+    changed = phrases.replaces(candidate.text) or _corrects(candidate, turn)
+    return told_again or (changed and len(lost) <= LOST_AT_MOST)
 
 
 def _replaces(candidate: Candidate, target: Memory, turn: Turn) -> bool:

@@ -12,13 +12,14 @@ from sharpwave.memory.decide.contradiction import (
     corrected_value,
     corrects,
     denies,
+    elsewhere,
     extends,
     feels,
-    moves_on,
     other_details,
     replaces,
     succeeds,
 )
+from sharpwave.memory.decide.moving_on import retells, takes_over
 from sharpwave.memory.decide.sameness import (
     Known,
     adds,
@@ -195,21 +196,29 @@ class RulesPolicy:
     def _contradiction(self, candidate: Candidate, known: Sequence[Known], turn: Turn) -> list[Decision]:
         """Without a common slot: the same frame with another number, date or name, or the same words denied."""
         corrected = corrects(candidate, turn)
-        for memory in (k.memory for k in known):
-            if not same_subject(candidate, memory) or different_slots(candidate, memory) or is_past(memory):
-                continue
+        open_ = [
+            k
+            for k in known
+            if same_subject(candidate, k.memory) and not different_slots(candidate, k.memory) and not is_past(k.memory)
+        ]
+        for memory in (k.memory for k in open_):
             if corrected and corrected_value(candidate, memory):
                 return [self._say("UPDATE", candidate, memory, f"a correction of {memory.text!r}", 0.9)]
             if other_details(candidate, memory, corrected):
-                return [
-                    self._say(
-                        "UPDATE", candidate, memory, f"the same statement with another detail than {memory.text!r}", 0.8
-                    )
-                ]
-            if moves_on(candidate, memory, corrected or phrases.changes(candidate.text)):
-                return [self._say("UPDATE", candidate, memory, f"the present state of {memory.text!r}", 0.75)]
+                why = f"the same statement with another detail than {memory.text!r}"
+                return [self._say("UPDATE", candidate, memory, why, 0.8)]
+            if elsewhere(candidate, memory):
+                return [self._say("UPDATE", candidate, memory, f"another place than {memory.text!r}", 0.75)]
             if denies(candidate, memory):
                 return [self._say("UPDATE", candidate, memory, f"the opposite of {memory.text!r}", 0.8)]
+        if corrected or phrases.replaces(candidate.text):
+            over = [k for k in open_ if takes_over(candidate, k)]
+            if over:
+                memory = max(over, key=lambda k: k.cosine).memory
+                return [self._say("UPDATE", candidate, memory, f"the present state of {memory.text!r}", 0.75)]
+        told = max(open_, key=lambda k: (retells(candidate, k.memory), k.cosine), default=None)
+        if told and retells(candidate, told.memory):
+            return [self._say("UPDATE", candidate, told.memory, f"tells more than {told.memory.text!r}", 0.75)]
         return []
 
     def _more(self, candidate: Candidate, known: Sequence[Known], turn: Turn) -> list[Decision]:

@@ -8,12 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sharpwave.memory import phrases
-from sharpwave.memory.phrases import covered, details, same_words, stance, stems
+from sharpwave.memory.extract.values import KIN
+from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, same_words, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Recall
 from sharpwave.memory.slots import FORMER, aliases, slot
 
 SAME_MEANING = 0.74
 """Cosine from which two statements with the same details and stance are one (all-MiniLM-L6-v2)."""
+
+SAID_AGAIN = 0.68
+"""The same for a statement that says nothing but the value of what is known ("I'm in Leeds", "I live in Leeds")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,9 @@ def same_slot(candidate: Candidate, memory: Memory) -> bool:
     )
 
 
-_SAID_BY = {("likes", "hobby"), ("hobby", "likes"), ("avoids", "allergy")}
+_SAID_BY = {("likes", "hobby"), ("hobby", "likes"), ("avoids", "allergy"), ("avoids", "diet")}
+_LEFT_OUT = {"vegetarian": "meat ham bacon beef pork", "vegan": "meat dairy eggs cheese milk fish ham bacon beef pork"}
+"""What a diet says that one does not eat."""
 """Pairs of a new and a known attribute where the known one says the new one too."""
 
 
@@ -76,6 +82,7 @@ def different_slots(candidate: Candidate, memory: Memory) -> bool:
 def value_words(value: str) -> frozenset[str]:
     """Return the content stems of a value, or its words where it has none."""
     value = re.sub(r"(?<=\d)(?:st|nd|rd|th)\b", "", value)
+    value = re.sub(r"\bveggie\b", "vegetarian", value, flags=re.IGNORECASE)
     return stems(value) or frozenset(value.casefold().split())
 
 
@@ -83,12 +90,19 @@ _NAMED = frozenset({"pet", "child", "sibling", "parent", "friend", "colleague", 
 """Slots whose value is a name or a kind: either may have been told first."""
 
 
+_KIN = stems(" ".join((*KIN, "kids", "children", "siblings", "parents")))
+
+
 def same_value(candidate: Candidate, memory: Memory) -> bool:
     """Whether the values are the same, stemmed; in a many-valued slot also when the known one holds the new one."""
     if not candidate.value or not memory.value:
         return False
     new, old = value_words(candidate.value), value_words(memory.value)
+    if candidate.attribute == "avoids" and memory.attribute == "diet":
+        return any(new <= stems(foods) for diet, foods in _LEFT_OUT.items() if stems(diet) & old)
     if new == old or (slot(candidate.attribute or "").many and new <= old):
+        return True
+    if candidate.attribute in _NAMED and new - _KIN == old - _KIN and new - _KIN:
         return True
     return candidate.attribute in _NAMED and new <= stems(memory.text) and not _other_count(new, old)
 
@@ -100,9 +114,15 @@ def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
 def adds(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate says notably more than the memory: two more content words, or one more detail."""
     more = (
-        stems(candidate.text) - stems(memory.text) - stems(aliases(candidate.attribute or "")) - stems(memory.subject)
+        stems(core(candidate.text))
+        - stems(memory.text)
+        - stems(aliases(candidate.attribute or ""))
+        - stems(memory.subject)
     )
-    return len(more) >= 3 or (len(more) >= 2 and bool(details(candidate.text) - details(memory.text)))
+    return len(more) >= 3 or (len(more) >= 2 and bool(details(core(candidate.text)) - details(memory.text)))
+
+
+_STILL = stems("still")
 
 
 def paraphrases(candidate: Candidate, near: Known) -> bool:
@@ -110,20 +130,32 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
     memory = near.memory
     if not same_subject(candidate, memory):
         return False
+    if _still(candidate, memory):
+        return True
     if different_slots(candidate, memory):
         return _another_slot_says(candidate, near)
-    new, old = stems(candidate.text), stems(memory.text)
-    same_details = details(candidate.text) == details(memory.text)
+    about = stems(candidate.subject) | stems(memory.subject) | _STILL
+    said = core(candidate.text)
+    new, old = stems(said) - about or stems(said), stems(memory.text) - about
+    same_details = details(said) == details(memory.text)
     if stance(candidate.text) != stance(memory.text) or not new or not old:
         return False
     if candidate.attribute and memory.attribute and candidate.value and memory.value:
         return False
     if same_details and _numbers_alike(new, old) and _same_in_other_words(candidate, near):
         return True
-    if new <= old and details(candidate.text) <= details(memory.text):
-        return len(new) >= 2 or new == old or bool(re.search(r"\bstill\b", candidate.text))
+    if covered(new, old) == 1 and details(said) <= details(memory.text):
+        return len(new) >= 2 or new == old or (near.cosine >= SAID_AGAIN and new == value_words(memory.value or ""))
     small = old <= new and len(new - old) <= 1 and not phrases.changes(candidate.text)
     return small and same_details and _numbers_alike(new, old)
+
+
+def _still(candidate: Candidate, memory: Memory) -> bool:
+    """Whether the candidate says that what the memory says still holds, and nothing else."""
+    new = stems(candidate.text) - stems(candidate.subject)
+    known = stems(memory.text) | stems(memory.value or "")
+    negation = phrases.negated(candidate.text) == phrases.negated(memory.text)
+    return bool(new & _STILL) and bool(new - _STILL) and negation and covered(new - _STILL, known) == 1
 
 
 def _another_slot_says(candidate: Candidate, near: Known) -> bool:
@@ -140,11 +172,14 @@ def _another_slot_says(candidate: Candidate, near: Known) -> bool:
 
 
 def _same_in_other_words(candidate: Candidate, near: Known) -> bool:
-    """Whether vectors and at least one content word agree, and it is not one sentence with one word put for another."""
+    """Whether vectors agree and all content words but one in four are said already, and it is not one sentence with one word put for another."""
     new, old = stems(candidate.text), stems(near.memory.text)
     if candidate.kind == "event" or not candidate.text.isascii() or not new & old or phrases.changes(candidate.text):
         return False
-    return near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
+    about = stems(candidate.subject) | stems(near.memory.subject)
+    more = [w for w in new - about - LIGHT if not any(akin(w, o) for o in old)]
+    said = len(more) <= 1 and len(more) * 4 <= len(new - about)
+    return said and near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
 
 
 def _substitutes(one: str, other: str) -> bool:

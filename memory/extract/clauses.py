@@ -110,12 +110,15 @@ _LEAD = _verbose(
     )+"""
 )
 _EXPLICIT = _verbose(
-    r"""^\W*(?:(?:please|pls|plz|kindly|can\s+you|could\s+you|also|and|ok|hey|just|so|would\s+you|i\s+want\s+you\s+to
+    r"""^\W*(?:(?:dear\s+\w+|please|pls|plz|kindly|can\s+you|could\s+you|also|and|ok|hey|just|so|would\s+you|i\s+want\s+you\s+to
       |i\s+need\s+you\s+to|i'd\s+like\s+you\s+to),?\s+)*
     (?:(?:do\s+)?(?:remember|note|keep\s+in\s+mind|bear\s+in\s+mind|don't\s+forget|do\s+not\s+forget|never\s+forget
       |take\s+note|make\s+a\s+note|memori[sz]e|write\s+down|jot\s+down|save|store|record|log)
       (?:\s+(?:this|down|it))?(?:\s+(?:for\s+(?:me|later|the\s+future)|please))?(?:\s*[:,–—-]\s*|\s+that\s+
         |\s+(?=(?:I|my|I'm|we|our|the)\b))
+    |(?:update|correct|change|confirm|reconfirm|keep)\s+(?:this|that|it|the\s+record|(?:my|your)\s+(?:notes?|records?))
+      (?:\s+(?:still\s+(?:matters|holds|applies|counts)|in\s+mind))?\s*:\s*
+    |(?:confirm|reconfirm|keep\s+remembering)\s+(?:that\s+)?(?=(?:my|our|the|I)\b)
     |for\s+(?:the\s+record|future\s+reference|your\s+(?:notes|records|memory))\s*[,:–—-]?\s+(?:that\s+)?)(?=\w)"""
 )
 _NOT_EXPLICIT = _verbose(r"^(?:when|the\s+time|how|what|me\b|to\s|where|who|if)")
@@ -218,7 +221,7 @@ _CHATTER = _verbose(
       |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)
         |looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]
         |how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin
-        |an?\ inhaler))|expect|expected|copy|copied|paste|pasted|type|typed
+        |an?\ inhaler|.*\ any\ more\b))|expect|expected|copy|copied|paste|pasted|type|typed
       |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected
         |digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea
         |answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer
@@ -232,8 +235,8 @@ _CHATTER = _verbose(
       (?:\b|\ |(?<=\ ))
     |(?:I\ am|we\ are|I\ was)\ (?:(?:not|so|too|very|really|just|all|pretty|a\ bit|a\ little|kinda|still|quite
       |totally|completely|also|now|feeling|getting|doing|being|only|back)\ )*
-      (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back|here|there|ready
-        |sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ with)|late|early|aware
+      (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back(?!\ (?:in|at|on|to)\ (?!a\ )\w)|here|there|ready
+        |sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ (?:with|\w+ing)\b)|late|early|aware
         |afraid\ (?:that|I|so|not)|afraid|lost|cold|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking
         |trying|talking|chatting|looking|hoping|thinking
       |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an
@@ -241,7 +244,7 @@ _CHATTER = _verbose(
         |stressed|frustrated|overwhelmed|sick\ of|fed\ up|thrilled|proud|lucky|honou?red|blessed|inspired|motivated
         |hopeful|optimistic|pumped|stoked|relieved|touched|flattered|determined|eager|delighted|ecstatic|speechless
         |jealous|out\ of|in\ (?:a\ (?:meeting|hurry|rush)|the\ (?:office|car|train))|on\ (?:my\ way|it|the\ (?:bus
-        |train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off|down|up|all\ (?:set|ears|good)
+        |train|way))|at\ (?:work|home|the\ office|school|lunch)|away|leaving|off(?!\ (?:the|my|all)\b)|down(?!\ to\ \S*\d|\ to\ (?:one|two|three|four|five)\b)|up(?!\ to\ \S*\d)|all\ (?:set|ears|good)
         |with\ you|right|wrong|rich|doomed|dead|dying|starving|freezing|the\ same|home|outside|online|better|worse
         |next|feeling\ \w+|having\ (?:trouble|issues|problems|a\ (?:bad|rough|hard|good|great|nice|long)|lunch|dinner
         |breakfast|coffee))\b(?!\ of\b(?!\ (?:course|it|this|that)))(?!-)
@@ -380,7 +383,7 @@ def clauses(text: str) -> Iterator[Clause]:
 def _of_sentence(sentence: str) -> Iterator[Clause]:
     if _TAG.search(straight(sentence)):
         return
-    explicit = _explicit(sentence)
+    explicit = asked_to_keep(sentence)
     if explicit:
         yield explicit
         return
@@ -395,7 +398,8 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
             yield Clause(text, quote)
 
 
-def _explicit(sentence: str) -> Clause | None:
+def asked_to_keep(sentence: str) -> Clause | None:
+    """Return what a sentence asks to be remembered, updated or confirmed, verbatim; None where it asks for nothing of the kind."""
     found = _EXPLICIT.match(straight(sentence))
     if not found or (rest := sentence[found.end() :]) == "" or _NOT_EXPLICIT.match(rest):
         return None

@@ -201,6 +201,31 @@ PREDICATES = _rows(
         ),
         _any,
     ),
+    (
+        "diet",
+        (
+            r"(?:am back to |have (?:started|gone back to) |started )?(?:eat|eats|eating) "
+            r"(?P<v>(?:meat|fish|eggs|dairy|everything)(?: and \w+)* again)\b"
+        ),
+        _any,
+    ),
+    ("commute", r"(?:commutes?|gets? to work|travels? to work|goe?s? to work) (?:by|on) (?:the |my )?(?P<v>\w+)", _any),
+    (
+        "commute",
+        r"(?:takes?|catch|catches|rides?|gets?) (?:the |a |my )?(?P<v>\w+) (?:in )?to (?:work|the office)\b",
+        _any,
+    ),
+    (
+        "commute",
+        r"(?P<v>cycles?|bikes?|walks?|drives?|runs?|carpools?|scoots?)(?: in)? to (?:work|the office|my office)\b",
+        _any,
+    ),
+    ("weight", rf"(?:weighs?|{_BE} (?:down|up) to) (?P<v>\d+(?:\.\d)? ?(?:kilos?|kg|pounds|lbs?|stone))\b", _any),
+    (
+        "workplace",
+        rf"(?:works?|{_BE} back|{_BE} working) (?P<v>remotely|from home|hybrid|(?:in|at) the office|on[- ]site)\b",
+        _any,
+    ),
     ("diet", rf"(?:{_BE} on|follow|follows|stick to|sticks to) {_A}(?P<v>[\w -]+ diet)", _any),
     (
         "avoids",
@@ -697,6 +722,7 @@ CLAUSES = _rows(
         r"(?:my|our) (?:new |current )*(?P<t>[\w]+(?: [\w]+)?) is (?:an? |called |named )?(?P<v>(?-i:[A-Z0-9]).*)",
         lambda v: is_name(v) and len(v.split()) <= 4 and not is_nationality(v),
     ),
+    ("own", r"(?P<v>(?:Dr|Mr|Ms|Mrs) .+|\S+(?: \S+)?) is (?:my|our) (?:new |current )*(?P<t>\w+)$", is_name),
     (
         "own",
         (

@@ -10,12 +10,15 @@ from collections.abc import Iterator, Sequence
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
-from sharpwave.memory.phrases import corrects, covered, details, expanded, negated, stems
+from sharpwave.memory.phrases import changes, corrects, covered, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
 
 AT_MOST = 200
 """Candidates of one turn; the first ones count."""
+
+NEWS_AT_MOST = 14
+"""Words of a statement that is tied to the user only by being news of something known."""
 
 _SAFETY = re.compile(
     r"\b(?:allerg\w+|anaphyla\w+|diabet\w+|epilep\w+|asthma\w*|medication|insulin|epipen|pregnan\w+|surgery|cancer"
@@ -24,7 +27,7 @@ _SAFETY = re.compile(
 )
 _TELEGRAPHIC = frozenset(
     "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet"
-    " language likes dislikes vehicle".split()
+    " language likes dislikes vehicle weight commute".split()
 )
 _PAST_EVENT = re.compile(
     r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got"
@@ -59,7 +62,7 @@ class RulesExtractor:
         found: list[Candidate] = []
         for message in turn.messages:
             if message.role == "user":
-                found += _of_message(message, names, [k.text for k in known])
+                found += _of_message(message, names, known)
         return found[:AT_MOST]
 
 
@@ -75,7 +78,7 @@ def _names(known: Sequence[Recall]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -> list[Candidate]:
+def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall]) -> list[Candidate]:
     """Return the candidates of one message; a clause about "she" right after one about a sister is read with it."""
     found: list[Candidate] = []
     speaker = message.speaker or USER
@@ -93,12 +96,19 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[str]) -
             found.append(candidate)
         if len(found) >= AT_MOST:
             break
-        antecedent = mentioned(clause.text) or (antecedent if _points_back(clause.text) else None)
+        antecedent = (
+            mentioned(clause.text) or _named(clause.text, names) or (antecedent if _points_back(clause.text) else None)
+        )
     return [c for c in found if c.quote in message.text]
 
 
 def _points_back(text: str) -> bool:
     return bool(re.match(r"(?:he|she|they|it|his|her|their|its)\b", text, re.IGNORECASE))
+
+
+def _named(text: str, names: frozenset[str]) -> str | None:
+    """Return the first known name in a clause."""
+    return next((word for word in re.findall(r"[A-Z][\w-]+", text) if word.casefold() in names), None)
 
 
 def _announces(candidate: Candidate) -> bool:
@@ -121,7 +131,12 @@ def _joined(before: Candidate, after: Candidate, text: str) -> Iterator[Candidat
 
 
 def _candidate(
-    clause: Clause, message: Message, speaker: str, antecedent: str | None, names: frozenset[str], known: Sequence[str]
+    clause: Clause,
+    message: Message,
+    speaker: str,
+    antecedent: str | None,
+    names: frozenset[str],
+    known: Sequence[Recall],
 ) -> Candidate | None:
     if not languages.is_english(clause.text):
         reading = languages.read(clause.text, speaker)
@@ -154,14 +169,14 @@ def _vague(reading: Reading, clause: Clause) -> bool:
 
 
 def _tied(
-    reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[str]
+    reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[Recall]
 ) -> Reading | None:
     """Return the reading if something ties the clause to the user, else None."""
     if reading is not None and (not reading.retract or first_person(clause.text) or not _DEFINITE.match(clause.text)):
         return reading
     if reading is not None:  # "The Peru trip is off" counts if the trip is known
         topic = stems(reading.value or clause.text)
-        return reading if any(covered(topic, stems(k)) > 0.6 for k in known) else None
+        return reading if any(covered(topic, stems(k.text)) > 0.6 for k in known) else None
     if clause.explicit or corrects(clause.quote):
         return Reading(speaker)
     text = clause.text
@@ -173,6 +188,8 @@ def _tied(
             return bare
     if being := re.match(r"(?:being|as) (?:an? )?(.+?),", text, re.IGNORECASE):
         return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
+    if about := _news_of(text, known):
+        return Reading(about)
     if _points_back(text):
         return None
     if first_person(text):
@@ -182,9 +199,20 @@ def _tied(
         return Reading(next((w for w in re.findall(r"[A-Z][\w-]+", text) if w.casefold() in names), speaker))
     if definite := _DEFINITE.match(text):
         topic = stems(definite["t"])
-        if (topic and any(topic <= stems(k) or len(stems(text) & stems(k)) >= 2 for k in known)) or _DATED.search(text):
+        if (
+            topic and any(topic <= stems(k.text) or len(stems(text) & stems(k.text)) >= 2 for k in known)
+        ) or _DATED.search(text):
             return Reading(speaker)
     return None
+
+
+def _news_of(text: str, known: Sequence[Recall]) -> str | None:
+    """Return whom the known statement is about, of whose topic a change is told."""
+    topic = head(text)
+    if not topic or not changes(text) or len(text.split()) > NEWS_AT_MOST:
+        return None
+    hit = next((k.memory for k in known if k.memory is not None and covered(topic, stems(k.text)) >= 0.5), None)
+    return hit.subject if hit else None
 
 
 def _kind(reading: Reading, text: str) -> Kind:

@@ -106,11 +106,11 @@ _NOT = _re(
 )
 _GAVE_UP = _re(
     r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit"
-    r"|quitting|stopped|stop|ceased|dropped(?: out of)?|done with|through with|finished with|kicked"
+    r"|quitting|stopped|stop|ceased|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
     r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned"
-    r" as|cut out|sworn off|stepped down (?:from|as)|left (?=(?:the|our|my) (?:.* )?(?:council|club|team|band"
+    r" as|cut out|sworn off|stepped down (?:from|as)|left(?= (?:the|our|my) (?:.* )?(?:council|club|team|band"
     r"|group|choir|board|committee|class|course|party|church|union|company|firm|gym|league|society|association"
-    r"|project)\b)|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b"
+    r"|project)\b| (?:the|my|our) \w+$)|off(?= (?:the|my|all) )|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b"
     r"|in\b|for\b|to\b|off\b|my phone).+)"
 )
 _GAVE_AWAY = _re(

@@ -1,0 +1,101 @@
+"""Does a candidate tell how things stand now with what a memory is about, in whatever words?
+
+Wordings differ too much for patterns, so three signs count together: words of change, content words in common, and the
+cosine of the two statements. What a statement is about (`phrases.head`) may not differ.
+"""
+
+import re
+from functools import lru_cache
+
+from sharpwave.memory import phrases
+from sharpwave.memory.decide.sameness import Known
+from sharpwave.memory.phrases import LIGHT, akin, covered, details, head, stems
+from sharpwave.memory.records import Candidate, Memory
+from sharpwave.memory.slots import slot
+
+RETOLD = 0.8
+"""Share of a memory's content words that a statement has to say again to take its place."""
+NEAR = 0.45
+"""Cosine from which a change that shares a word with a memory is about it (all-MiniLM-L6-v2)."""
+AT_MOST = 5
+"""Content words that either may have and the other not: beyond it they are about more than one thing."""
+
+_CHANGING = stems(
+    "moved move moving changed change switched now currently days got went going gone back correction instead"
+    " again new still anymore longer only just actually transferred updated increased"
+)
+_KINDS = {
+    "clock": re.compile(
+        r"\b\d{1,2}(?::\d\d|(?:[:.]\d\d)? ?[ap]\.?m\b)|\b(?:at|from|by|till|until) \d{1,2}\b", re.IGNORECASE
+    ),
+    "day": re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\bweekends?\b", re.IGNORECASE),
+    "month": re.compile(
+        r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\b"
+    ),
+    "ordinal": re.compile(
+        r"\b(?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|ground|top|last)\b", re.IGNORECASE
+    ),
+}
+
+
+@lru_cache(maxsize=16384)
+def values(text: str) -> dict[str, frozenset[str]]:
+    """Return the exact values in a statement by kind: times, days, months, places in an order, numbers, names."""
+    found = {kind: stems(" ".join(pattern.findall(text))) for kind, pattern in _KINDS.items()}
+    known = frozenset().union(*found.values())
+    found["number"] = frozenset(w for w in stems(text) if w[:1].isdigit()) - known
+    found["name"] = stems(" ".join(d for d in details(text) if not d[:1].isdigit())) - known
+    return {kind: words for kind, words in found.items() if words}
+
+
+def other_values(new: str, old: str) -> frozenset[str]:
+    """Return the exact values of `old` that `new` has another of the same kind for."""
+    mine, theirs = values(new), values(old)
+    pairs = [(mine[kind] - theirs[kind], theirs[kind] - mine[kind]) for kind in mine.keys() & theirs.keys()]
+    return frozenset().union(*(gone for come, gone in pairs if come))
+
+
+def same_topic(new: str, old: str) -> bool:
+    """Whether what `new` is about, where it names it, is what `old` speaks of."""
+    mine, theirs = head(new), head(old)
+    if mine and theirs:
+        return covered(mine, theirs) >= RETOLD or covered(theirs, mine) >= RETOLD
+    return not mine or covered(mine, stems(old)) >= RETOLD
+
+
+def retells(candidate: Candidate, memory: Memory) -> float:
+    """Return how much of a memory a candidate says again while it says something else too, 0..1; 0 below `RETOLD`."""
+    about = stems(candidate.subject) | stems(memory.subject)
+    new, old = stems(candidate.text) - about, stems(memory.text) - about
+    if candidate.kind == "event" or len(old) < 3 or not new - old:
+        return 0.0
+    if phrases.negated(candidate.text) != phrases.negated(memory.text):
+        return 0.0
+    share = covered(old, new)
+    return share if share >= RETOLD and same_topic(candidate.text, memory.text) else 0.0
+
+
+def takes_over(candidate: Candidate, near: Known) -> bool:
+    """Whether a candidate that tells of a change is about this memory, and says something else of it."""
+    memory = near.memory
+    if _collects(candidate, memory) or not same_topic(candidate.text, memory.text):
+        return False
+    about = stems(candidate.subject) | stems(memory.subject) | _CHANGING
+    new, old = stems(candidate.text) - about, stems(memory.text) - about
+    shared = frozenset(w for w in new if any(akin(w, o) for o in old))
+    mine, theirs = new - shared, frozenset(o for o in old if not any(akin(o, w) for w in new))
+    if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:
+        return False
+    alike = bool(other_values(candidate.text, memory.text))
+    if shared - LIGHT:
+        return near.cosine >= NEAR or alike or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
+    return bool(shared) and alike and near.cosine >= NEAR
+
+
+def _collects(candidate: Candidate, memory: Memory) -> bool:
+    """Whether both fill a slot that takes several values, each with one of its own, and neither counts nor is swapped."""
+    if not candidate.value or not memory.value or candidate.attribute != memory.attribute:
+        return False
+    if "number" in values(candidate.value) and "number" in values(memory.value):
+        return False
+    return slot(candidate.attribute or "").many and not phrases.swaps(candidate.text)
