@@ -118,6 +118,9 @@ class Dialogue:
             timezone=self.settings.timezone,
             remember=self.remember,
             recall_budget=self.settings.recall_budget,
+            max_llm_calls_per_turn=self.settings.max_llm_calls_per_turn,
+            max_tokens_per_day=self.settings.max_tokens_per_day,
+            over_budget=self.settings.over_budget,
         )
 
     def _config(self, token: Callable[[str], None] | None = None) -> RunnableConfig:
@@ -141,6 +144,7 @@ class Dialogue:
             "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],
             "errors": state["errors"],
             "masked": state["masked"],
+            "degraded": state["degraded"],
             "usage": {**usage, "extra": extra},
             "timings_ms": {**state["timings_ms"], "total": took},
         }

@@ -97,6 +97,12 @@ class Settings(BaseSettings):
     """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories a turn."""
+    max_llm_calls_per_turn: int | None = Field(default=None, ge=1)
+    """Model calls that a turn may take, the answer's included; past them memory is written by rules."""
+    max_tokens_per_day: int | None = Field(default=None, ge=0)
+    """Tokens a day (UTC) and user that model calls may take; past them memory is written by rules."""
+    over_budget: Literal["rules", "wait"] = "rules"
+    """What becomes of a turn past a budget: written by rules, or left in the queue."""
     keep_checkpoints: int = Field(default=20, ge=1)
     """Latest states of a conversation that are kept."""
     collections: int = Field(default=64, ge=1, le=4096)

@@ -191,8 +191,11 @@ def _settled(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
 
 
 def _worn_out(state: State) -> bool:
+    """Whether this call must be the last: the rounds of tools, or the calls that this turn may take, are used up."""
     since = takewhile(lambda message: not isinstance(message, HumanMessage), reversed(state["messages"]))
-    return sum(isinstance(message, AIMessage) and bool(message.tool_calls) for message in since) >= TOOL_ROUNDS
+    rounds = sum(isinstance(message, AIMessage) and bool(message.tool_calls) for message in since)
+    allowed = context_of(get_runtime(Context)).max_llm_calls_per_turn
+    return rounds >= TOOL_ROUNDS or (allowed is not None and state["usage"].get("llm_calls", 0) + 1 >= allowed)
 
 
 def _answered(

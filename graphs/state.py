@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import dropwhile
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
@@ -90,6 +90,8 @@ class State(TypedDict, total=False):
     """Ids of the messages last said in an incognito turn; they are not written later either."""
     caught_up: int
     """Turns that had failed earlier and were taken up again before this one."""
+    degraded: str | None
+    """Why this turn was written by rules though a model was at hand; None when it was not."""
     usage: dict[str, Any]
     timings_ms: dict[str, float]
 
@@ -109,6 +111,12 @@ class Context(BaseModel):
     """IANA name of the user's zone."""
     remember: bool = True
     """False makes the turn incognito: it recalls, and writes nothing to memory."""
+    max_llm_calls_per_turn: int | None = Field(default=None, ge=1)
+    """Model calls that a turn may take, the answer's included; past them memory is written by rules."""
+    max_tokens_per_day: int | None = Field(default=None, ge=0)
+    """Tokens a day (UTC) that model calls for this user may take; past them memory is written by rules."""
+    over_budget: Literal["rules", "wait"] = "rules"
+    """What becomes of a turn that may ask no model: written by rules, or left in the queue."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories that the answer may draw on."""
 
@@ -183,6 +191,7 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "errors": [],
         "masked": [],
         "caught_up": 0,
+        "degraded": None,
         "usage": {},
         "timings_ms": {},
     }

@@ -7,7 +7,8 @@ by `write_pending`.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -22,15 +23,15 @@ from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.errors import ConfigError, ModelError, OwnershipError
+from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, OwnershipError, SharpwaveError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
-from sharpwave.memory.records import Candidate, Decision, Turn
+from sharpwave.memory.records import Candidate, Decision, Turn, Usage
 from sharpwave.memory.secrets import kinds_in
 from sharpwave.memory.store import MemoryStore, StaleDecision
-from sharpwave.memory.usage import metering, total
+from sharpwave.memory.usage import Meter, metering, total
 
 KNOWN = 10
 """Memories that an extractor is shown."""
@@ -128,6 +129,8 @@ def _keep(memory: MemoryStore) -> Node:
         """Keep the turn verbatim and durably; what follows may fail, and is then done later."""
         started = time.perf_counter()
         context = context_of(runtime)
+        if not state["caught_up"]:
+            memory.spend(context.user_id, Usage.model_validate(state["usage"]))  # what answering has cost
         fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
         said = _said(state, context, config)
         kept = memory.queue([said]) if said is not None and context.remember else []
@@ -184,19 +187,24 @@ def _after_keep(state: State) -> Literal["extract", "apply", "__end__"]:
 
 
 def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
-    def extract(state: State) -> dict[str, Any]:
-        """Find what the turn says that is worth keeping."""
+    def extract(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Find what the turn says that is worth keeping; by rules where the budget allows no model call."""
         started = time.perf_counter()
-        turn = Turn.model_validate(state["turn"])
+        context, turn = context_of(runtime), Turn.model_validate(state["turn"])
         known = memory.known(turn, KNOWN)
-        with metering() as meter:
+        degraded = state["degraded"]
+        with _within_budget(memory, state, context, turn) as meter:
             try:
                 candidates = extractor.extract(turn, known)
+            except BudgetExceeded as error:
+                if context.over_budget == "wait":
+                    return _failed(memory, state, "extract", turn, error, meter)
+                candidates, degraded = RulesExtractor().extract(turn, known), str(error)
             except ModelError as error:
-                memory.fail(turn, str(error))
-                return {**_failure("extract", str(error)), "usage": total(state.get("usage"), meter.usage)}
+                return _failed(memory, state, "extract", turn, error, meter)
         return {
             "candidates": [candidate.model_dump(mode="json") for candidate in candidates],
+            "degraded": degraded,
             "usage": total(state.get("usage"), meter.usage),
             "timings_ms": _timed(state, "extract", started),
         }
@@ -211,24 +219,26 @@ def _after_extract(state: State) -> Literal["decide", "apply", "__end__"]:
 
 
 def _decide(memory: MemoryStore, policy: Policy) -> Node:
-    def decide(state: State) -> dict[str, Any]:
+    def decide(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Decide about each candidate, given the memories nearest to it; the guard has the last word."""
         started = time.perf_counter()
-        turn = Turn.model_validate(state["turn"])
+        context, turn = context_of(runtime), Turn.model_validate(state["turn"])
         candidates = [Candidate.model_validate(candidate) for candidate in state["candidates"]]
         neighbours, revision = memory.neighbours(turn.owner, candidates)
-        with metering() as meter:
+        degraded = state["degraded"]
+        with _within_budget(memory, state, context, turn) as meter:
             try:
-                decisions = guard(policy.decide(candidates, neighbours, turn), neighbours, turn)
+                made = policy.decide(candidates, neighbours, turn)
+            except BudgetExceeded as error:
+                if context.over_budget == "wait":
+                    return {"decisions": [], **_failed(memory, state, "decide", turn, error, meter)}
+                made, degraded = RulesPolicy().decide(candidates, neighbours, turn), str(error)
             except ModelError as error:
-                memory.fail(turn, str(error))
-                return {
-                    **_failure("decide", str(error)),
-                    "decisions": [],
-                    "usage": total(state.get("usage"), meter.usage),
-                }
+                return {"decisions": [], **_failed(memory, state, "decide", turn, error, meter)}
+        decisions = guard(made, neighbours, turn)
         return {
             "decisions": [decision.model_dump(mode="json") for decision in decisions],
+            "degraded": degraded,
             "shown": sorted({hit.id for near in neighbours for hit in near}),
             "revision": revision,
             "usage": total(state.get("usage"), meter.usage),
@@ -279,6 +289,29 @@ def _catching_up(state: State) -> bool:
     """Whether the turn at work is an earlier one, so that this run's own still waits."""
     exchange = _exchange(state)
     return bool(exchange) and Turn.model_validate(state["turn"]).message_id not in {message.id for message in exchange}
+
+
+@contextmanager
+def _within_budget(memory: MemoryStore, state: State, context: Context, turn: Turn) -> Iterator[Meter]:
+    """Count the model calls of the block, hold them to what this turn and this day have left, and book them."""
+    calls = tokens = None
+    if context.max_llm_calls_per_turn is not None:
+        calls = context.max_llm_calls_per_turn - state["usage"].get("llm_calls", 0)
+    if context.max_tokens_per_day is not None:
+        tokens = context.max_tokens_per_day - memory.tokens_today(turn.owner)
+    with metering(calls, tokens) as meter:
+        try:
+            yield meter
+        finally:
+            memory.spend(turn.owner, meter.usage)
+
+
+def _failed(
+    memory: MemoryStore, state: State, stage: str, turn: Turn, error: SharpwaveError, meter: Meter
+) -> dict[str, Any]:
+    """Leave the turn in the queue, and say why."""
+    memory.fail(turn, str(error))
+    return {**_failure(stage, str(error)), "usage": total(state.get("usage"), meter.usage)}
 
 
 def _failure(stage: str, error: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from sharpwave.memory import schema
 from sharpwave.memory.errors import InputError, StoreError
-from sharpwave.memory.records import Memory, Record, Turn
+from sharpwave.memory.records import Memory, Record, Turn, Usage
 from sharpwave.memory.schema import events, owners, turns
 from sharpwave.memory.sql import fetch, fetch_one
 
@@ -331,3 +331,32 @@ def standing_event(connection: Connection, owner: int, memory_id: str) -> int:
     about = read_events(connection, owner, memory_id=memory_id)
     undone = {event.detail["undoes"] for event in about if event.op == "UNDO"}
     return max((event.seq for event in about if event.op != "UNDO" and event.seq not in undone), default=0)
+
+
+def add_usage(connection: Connection, owner: int, day: str, spent: Usage) -> None:
+    """Add what model calls have cost on a day (`2026-03-01`, UTC), by purpose."""
+    statement = """
+        INSERT INTO usage (owner, day, purpose, calls, prompt_tokens, completion_tokens) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (owner, day, purpose) DO UPDATE SET calls = calls + excluded.calls,
+            prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+            completion_tokens = completion_tokens + excluded.completion_tokens
+    """
+    rows = [
+        (owner, day, purpose, row["llm_calls"], row["prompt_tokens"], row["completion_tokens"])
+        for purpose, row in spent.by_purpose.items()
+    ]
+    if rows:
+        connection.exec_driver_sql(statement, rows)
+
+
+def read_usage(connection: Connection, owner: int | None = None, day: str | None = None) -> dict[str, dict[str, int]]:
+    """Return what model calls have cost, by purpose; of everybody without an owner, over all days without a day."""
+    statement = """
+        SELECT purpose, sum(calls), sum(prompt_tokens), sum(completion_tokens) FROM usage
+        WHERE (?1 IS NULL OR owner = ?1) AND (?2 IS NULL OR day = ?2) GROUP BY purpose ORDER BY purpose
+    """
+    names = ("llm_calls", "prompt_tokens", "completion_tokens")
+    return {
+        purpose: dict(zip(names, counts, strict=True))
+        for purpose, *counts in fetch(connection, statement, (owner, day))
+    }

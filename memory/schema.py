@@ -169,11 +169,29 @@ def _first(connection: Connection) -> None:
         )
 
 
+usage = Table(
+    "usage",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("day", String, primary_key=True),
+    Column("purpose", String, primary_key=True),
+    Column("calls", Integer, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+)
+
+
+def _usage(connection: Connection) -> None:
+    """Add what model calls have cost, by owner, day (UTC) and purpose."""
+    usage.create(connection, checkfirst=True)
+
+
 def _policies(connection: Connection) -> None:
+    """Add what owners say about their secrets."""
     policies.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _policies)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _policies)
 
 
 PRAGMAS = (

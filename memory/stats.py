@@ -28,6 +28,8 @@ class Stats(Record):
     failed_turns: int
     """Of the pending ones, those that were tried."""
     unindexed: int
+    usage: dict[str, dict[str, int]]
+    """Model calls and tokens by purpose, over all time."""
     bytes: dict[str, int]
     """Size on disk of the whole store, by part."""
 
@@ -50,6 +52,7 @@ def count(store: "MemoryStore", owner: str | None = None) -> Stats:
             unindexed=sum(
                 _rows(connection, table, number, table.c.indexed.is_(False)) for table in (memories, utterances)
             ),
+            usage=ledger.read_usage(connection, number),
             bytes={"ledger": _size(store.home, "ledger.sqlite3*"), "index": _size(store.index.path, "**/*")},
         )
 

@@ -38,7 +38,7 @@ from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.index import StoreName, damaged, share
 from sharpwave.memory.ledger import Event, Ledger, check_owner
-from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Utterance
+from sharpwave.memory.records import Candidate, Decision, Memory, Recall, Turn, Usage, Utterance
 
 T = TypeVar("T")
 
@@ -474,6 +474,19 @@ class MemoryStore:
         error = self.masked(turn.owner, error)
         with self._owned(turn.owner, writes=True) as (connection, number):
             ledger.fail_turn(connection, number, turn, error)
+
+    def spend(self, owner: str, usage: Usage) -> None:
+        """Add what model calls for `owner` have cost to today's account (UTC)."""
+        if usage.llm_calls:
+            with self.ledger.write() as connection:
+                number = ledger.enlist_owner(connection, check_owner(owner))
+                ledger.add_usage(connection, number, f"{times.now():%Y-%m-%d}", usage)
+
+    def tokens_today(self, owner: str) -> int:
+        """Return how many tokens model calls for `owner` have taken today (UTC), prompts and answers together."""
+        with self._owned(owner) as (connection, number):
+            spent = ledger.read_usage(connection, number, f"{times.now():%Y-%m-%d}").values()
+            return sum(row["prompt_tokens"] + row["completion_tokens"] for row in spent)
 
     # Editing by hand
 

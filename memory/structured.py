@@ -20,7 +20,7 @@ from langchain_core.runnables import RunnableConfig
 from pydantic import BaseModel, ValidationError
 
 from sharpwave.memory.errors import ModelError, SharpwaveError
-from sharpwave.memory.usage import record_call
+from sharpwave.memory.usage import check_budget, record_call
 
 log = logging.getLogger(__name__)
 
@@ -188,6 +188,7 @@ def _cut_off(answer: AIMessage) -> str:
 
 def _call(model: BaseChatModel, messages: Sequence[BaseMessage], schema: type[BaseModel], purpose: str) -> AIMessage:
     """Call the model in the strictest mode its server takes, and count the call."""
+    check_budget()
     server = _server(model)
     finding_out = server is not None and server not in _known_modes
     mode = len(_MODES) - 1 if server is None else _known_modes.get(server, 0)

@@ -7,14 +7,24 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
+from sharpwave.memory.errors import BudgetExceeded
 from sharpwave.memory.records import Usage
 
 
 class Meter:
-    """Sums usage by purpose."""
+    """Sums usage by purpose, and holds it to a limit if there is one."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: int | None = None, tokens: int | None = None) -> None:
         self._by: dict[str, dict[str, int]] = {}
+        self._calls, self._tokens = calls, tokens
+
+    def check(self) -> None:
+        """Raise `BudgetExceeded` when no further call is allowed."""
+        usage = self.usage
+        if self._calls is not None and usage.llm_calls >= self._calls:
+            raise BudgetExceeded("The model calls allowed for this turn are used up (max_llm_calls_per_turn).")
+        if self._tokens is not None and usage.prompt_tokens + usage.completion_tokens >= self._tokens:
+            raise BudgetExceeded("The tokens allowed for this user today are used up (max_tokens_per_day).")
 
     def add(self, purpose: str, calls: int, prompt_tokens: int, completion_tokens: int) -> None:
         """Add `calls` model calls with these token counts under `purpose`."""
@@ -47,14 +57,21 @@ _meter: ContextVar[Meter | None] = ContextVar("sharpwave_meter", default=None)
 
 
 @contextmanager
-def metering() -> Iterator[Meter]:
-    """Collect what `record_call` reports inside the block."""
-    meter = Meter()
+def metering(calls: int | None = None, tokens: int | None = None) -> Iterator[Meter]:
+    """Collect what `record_call` reports inside the block, and let `check_budget` refuse more than so many calls or tokens."""
+    meter = Meter(calls, tokens)
     token = _meter.set(meter)
     try:
         yield meter
     finally:
         _meter.reset(token)
+
+
+def check_budget() -> None:
+    """Raise `BudgetExceeded` when the meter in force allows no further model call; asked before each one."""
+    meter = _meter.get()
+    if meter is not None:
+        meter.check()
 
 
 def record_call(purpose: str, answer: AIMessage, prompt_chars: int = 0) -> None:

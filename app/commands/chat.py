@@ -152,6 +152,8 @@ class _Desk:
         else:
             show.reply(result["reply"])
             _details(result, self.settings.mode)
+        if result["degraded"]:
+            _complain(f"Written by rules: {result['degraded']}")
         for problem in result["errors"]:
             _complain(f"Not written to memory yet ({problem['stage']}): {problem['error']} {KEPT}")
         return not result["errors"]

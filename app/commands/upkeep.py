@@ -91,6 +91,13 @@ def _bar(hidden: bool) -> "Iterator[Progress]":
         yield heard
 
 
+def _counted(part: str, count: int | dict[str, int]) -> str:
+    if isinstance(count, int):
+        return f"{count:,} {part}"
+    tokens = count["prompt_tokens"] + count["completion_tokens"]
+    return f"{part}: {count['llm_calls']:,} calls, {tokens:,} tokens"
+
+
 def stats(
     context: typer.Context,
     user: Annotated[
@@ -109,7 +116,9 @@ def stats(
     shown = table("", "")
     for name, value in found.model_dump().items():
         text = (
-            ", ".join(f"{count:,} {part}" for part, count in value.items()) if isinstance(value, dict) else f"{value:,}"
+            ", ".join(_counted(part, count) for part, count in value.items())
+            if isinstance(value, dict)
+            else f"{value:,}"
         )
         row(shown, name.replace("_", " "), text or "none")
     out.print(shown)
