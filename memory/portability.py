@@ -34,7 +34,7 @@ class Imported(Record):
     memories: int
     utterances: int
     known: int
-    masked: int
+    masked: int = 0
     """Records that held secrets, which were masked."""
 
 

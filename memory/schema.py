@@ -203,6 +203,7 @@ def _claims_on_turns(connection: Connection) -> None:
 
 
 def _policies(connection: Connection) -> None:
+    """Add what owners say about their secrets."""
     policies.create(connection, checkfirst=True)
 
 
