@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from fakes import HashEmbeddings, ScriptedModel
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from talking import say, texts, user
 
+from sharpwave.dialogue import Dialogue
 from sharpwave.graphs import BackgroundWriter, Context, build_agent, build_write, write_pending
 from sharpwave.graphs.background import background_writer
 from sharpwave.memory import MemoryStore, doctor
@@ -28,6 +30,7 @@ from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Candidate, Message, Recall, Turn
 from sharpwave.memory.turn_queue import TurnQueue
+from sharpwave.settings import Settings
 
 Write = Callable[..., BackgroundWriter]
 TESTS = str(Path(__file__).parent)
@@ -293,6 +296,17 @@ def test_steps_that_cannot_work_in_the_background_are_refused(store: MemoryStore
         build_agent(memory=store, writer=writing())
     with pytest.raises(ConfigError, match="'background'"):
         build_agent(memory=store, write="later")  # type: ignore[arg-type]
+
+
+def test_a_dialogue_writes_in_the_background_where_the_settings_say_so(tmp_path: Path) -> None:
+    settings = Settings.load(home=tmp_path, write="background", model="none")
+    with MemoryStore.open(tmp_path, embeddings=HashEmbeddings(), collections=2) as store:
+        dialogue = Dialogue(settings, store, InMemorySaver(), user="ana", thread="t1")
+        said = dialogue.say("I have a cat.")
+        assert said["reply"] and said["operations"] == [] and dialogue.kept and dialogue.resume() == (0, 0)
+        assert [len(turn.messages) for turn, _, _ in store.pending("ana")] == [2]
+    with MemoryStore.open(tmp_path, embeddings=HashEmbeddings()) as store:
+        assert texts(store) == ["I have a cat."] and len(store.utterances("ana")) == 2
 
 
 @pytest.mark.parametrize("way", ["threads", "tasks"])
