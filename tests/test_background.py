@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import textwrap
@@ -373,8 +372,8 @@ def test_the_reply_takes_as_long_as_without_writing(store: MemoryStore, writing:
             started = time.perf_counter()
             say(agent, f"I have {n} cats.")
             took[name].append(time.perf_counter() - started)
-    ratio = statistics.median(took["quick"]) / statistics.median(took["alone"])
-    assert ratio <= 1.15, took  # 1.05 on a machine that does nothing else
+    ratio = min(took["quick"]) / min(took["alone"])  # the least of several is not the machine's doing
+    assert ratio <= 1.1, took
 
 
 HEAD = """
