@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import textwrap
@@ -17,8 +16,10 @@ from typing import Any
 import pytest
 from fakes import HashEmbeddings, ScriptedModel
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from talking import say, texts, user
 
+from sharpwave.dialogue import Dialogue
 from sharpwave.graphs import BackgroundWriter, Context, build_agent, build_write, write_pending
 from sharpwave.graphs.background import background_writer
 from sharpwave.memory import MemoryStore, doctor
@@ -28,6 +29,7 @@ from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Candidate, Message, Recall, Turn
 from sharpwave.memory.turn_queue import TurnQueue
+from sharpwave.settings import Settings
 
 Write = Callable[..., BackgroundWriter]
 TESTS = str(Path(__file__).parent)
@@ -295,6 +297,17 @@ def test_steps_that_cannot_work_in_the_background_are_refused(store: MemoryStore
         build_agent(memory=store, write="later")  # type: ignore[arg-type]
 
 
+def test_a_dialogue_writes_in_the_background_where_the_settings_say_so(tmp_path: Path) -> None:
+    settings = Settings.load(home=tmp_path, write="background", model="none")
+    with MemoryStore.open(tmp_path, embeddings=HashEmbeddings(), collections=2) as store:
+        dialogue = Dialogue(settings, store, InMemorySaver(), user="ana", thread="t1")
+        said = dialogue.say("I have a cat.")
+        assert said["reply"] and said["operations"] == [] and dialogue.kept and dialogue.resume() == (0, 0)
+        assert [len(turn.messages) for turn, _, _ in store.pending("ana")] == [2]
+    with MemoryStore.open(tmp_path, embeddings=HashEmbeddings()) as store:
+        assert texts(store) == ["I have a cat."] and len(store.utterances("ana")) == 2
+
+
 @pytest.mark.parametrize("way", ["threads", "tasks"])
 def test_many_at_once_write_a_statement_once(way: str, store: MemoryStore, writing: Write) -> None:
     writer = writing()
@@ -359,8 +372,8 @@ def test_the_reply_takes_as_long_as_without_writing(store: MemoryStore, writing:
             started = time.perf_counter()
             say(agent, f"I have {n} cats.")
             took[name].append(time.perf_counter() - started)
-    ratio = statistics.median(took["quick"]) / statistics.median(took["alone"])
-    assert ratio <= 1.15, took  # 1.05 on a machine that does nothing else
+    ratio = min(took["quick"]) / min(took["alone"])  # the least of several is not the machine's doing
+    assert ratio <= 1.1, took
 
 
 HEAD = """

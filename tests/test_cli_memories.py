@@ -16,6 +16,7 @@ from sharpwave import cli
 from sharpwave.commands import memories, recall, upkeep
 from sharpwave.memory.records import Candidate, Decision, Message, Turn
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.turn_queue import TurnQueue
 
 
 @dataclass(frozen=True)
@@ -382,3 +383,16 @@ def test_another_embedder_is_refused_until_everything_is_embedded_anew(
     assert "indexed anew" in run("reindex", "--embed").out
     hits = run("recall", "Lima", "--user", "ana", "--json").json["results"]
     assert [hit["text"] for hit in hits] == ["Lives in Lima"]
+
+
+def test_what_was_given_up_is_tried_again(run: Run, home: Path) -> None:
+    said = Message(id="m1", role="user", text="I have a cat.")
+    waiting = Turn(owner="ana", thread="t1", messages=(said,), said_at=datetime(2026, 3, 2, tzinfo=UTC))
+    with MemoryStore.open(home, embeddings=HashEmbeddings()) as store:
+        queue = TurnQueue(store.ledger)
+        queue.put(waiting)
+        queue.give_up(waiting, "The chat model failed.")
+        assert store.pending() == []
+    assert json.loads(run("retry", "--user", "bo", "--json").out) == {"user": "bo", "written": 0, "waiting": 0}
+    assert "1 messages written" in run("retry").out
+    assert "I have a cat." in run("memories", "list", "--user", "ana").out
