@@ -95,7 +95,8 @@ def erase(store: "MemoryStore", owner: str, *, outside: Outside = _nothing) -> E
     """Purge everything of one owner and search the folder for what is left of it. Others may write meanwhile.
 
     What a conversation of the owner that is under way writes afterwards is new; end it first. Chroma writes parts of the
-    memory of its process into files: end what has worked with the owner's memories for long, and erase again. The lock between processes is held to the end: others' writes to the index wait.
+    memory of its process into files: end what has worked with the owner's memories for long, and erase again. The lock
+    between processes is held to the end: others' writes to the index wait.
 
     Args:
         store: the open store.
