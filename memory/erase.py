@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import computed_field
@@ -94,7 +95,8 @@ def erase(store: "MemoryStore", owner: str, *, outside: Outside = _nothing) -> E
     """Purge everything of one owner and search the folder for what is left of it. Others may write meanwhile.
 
     What a conversation of the owner that is under way writes afterwards is new; end it first. Chroma writes parts of the
-    memory of its process into files: end what has worked with the owner's memories for long, and erase again.
+    memory of its process into files: end what has worked with the owner's memories for long, and erase again. The lock
+    between processes is held to the end: others' writes to the index wait.
 
     Args:
         store: the open store.
@@ -187,8 +189,8 @@ def _begin(store: "MemoryStore", owner: str, memory_id: str | None) -> _Note:
 def advice(owner: str, memory_id: str | None) -> str:
     """Return the command that finishes an erasure."""
     if memory_id is None:
-        return f"`sharpwave erase {owner}`"
-    return f"`sharpwave memories delete {memory_id} --purge --user {owner}`"
+        return f"`sharpwave erase {quote(owner)}`"
+    return f"`sharpwave memories delete {memory_id} --purge --user {quote(owner)}`"
 
 
 def _purge_rows(store: "MemoryStore", owner: str, memory_id: str | None) -> None:
