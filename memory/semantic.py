@@ -69,7 +69,8 @@ def rewrite(connection: Connection, owner: int, memory: Memory) -> None:
     connection.execute(
         memories.update()
         .where(memories.c.owner == owner, memories.c.id == memory.id, memories.c.version == memory.version)
-        .values(indexed=False, **_columns(memory))
+        # The index knows of all this only whether a version is live.
+        .values(indexed=memories.c.indexed & (memories.c.status == memory.status), **_columns(memory))
     )
 
 

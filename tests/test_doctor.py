@@ -147,7 +147,7 @@ def test_what_is_wrong_in_the_index_is_found_though_the_counts_agree(whole: Path
         with store.ledger.read() as connection:
             generation = ledger.generation(connection)
         ids = [f"1:{memory.id}:{memory.version}" for memory in memories]
-        store.index.delete("semantic", "ana", ids[:1], generation)
+        store.index.delete("semantic", "ana", ids[:2], generation)
         stranger = ("ana", "1:stranger:1", store.vector("who is this"), {"live": True, "at": 0.0})
         moved = ("ana", ids[1], store.vector("quite another text"), {"live": True, "at": 0.0})
         store.index.upsert("semantic", [stranger, moved], generation)

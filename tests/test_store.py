@@ -658,6 +658,21 @@ def test_what_changes_while_its_vector_is_written_is_written_again(home: Path, m
         check_indexes(store, "ana")
 
 
+def test_what_the_index_does_not_know_of_is_not_indexed_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with a_store(home) as store:
+        memory_id = store.add("ana", "Lives in Oslo").memory_id
+        written: list[Any] = []
+        monkeypatch.setattr(store.index, "upsert", lambda _, rows, __: written.extend(rows))
+        store.pin("ana", memory_id or "")
+        turn = a_turn("ana", "I still live in Oslo")
+        store.queue([turn])
+        store.index_pending()
+        written.clear()
+        store.apply(turn, [a_decision(turn, "NOOP", target=memory_id)], revision=revision(store, "ana"))
+        assert written == []
+        assert store.get("ana", memory_id or "").pinned
+
+
 def test_an_exception_inside_the_transaction_keeps_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with a_store(home) as store:
         store.add("ana", "Lives in Oslo")
