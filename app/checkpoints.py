@@ -1,6 +1,5 @@
 """The chat's checkpointer: conversations in one SQLite file of the home folder, each kept to its latest states."""
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -47,7 +46,7 @@ def open_checkpointer(home: Path) -> Iterator[SqliteSaver]:
     path = home / FILE
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite gives its companions the mode of the file
+        path.touch(mode=0o600)  # SQLite gives its companions the mode of the file
     except OSError as error:
         raise StoreError(f"{path} cannot be used: {error.strerror}. Choose another folder with --home.") from error
     try:

@@ -4,6 +4,9 @@ A long text or vector may lie over several pages of a file, so pieces are search
 """
 
 import json
+import pickle
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -13,6 +16,7 @@ from ahocorasick_rs import BytesAhoCorasick
 from sqlalchemy import Connection
 
 from sharpwave.memory import keywords
+from sharpwave.memory.errors import StoreError
 from sharpwave.memory.index import apart
 from sharpwave.memory.records import Record
 
@@ -95,7 +99,27 @@ def _pieces_of_vector(vector_id: str, vector: bytes) -> Iterator[bytes]:
 
 
 def search(folder: Path, wanted: Marks, leave_out: Path) -> Search:
-    """Search every file under `folder` but `leave_out`."""
+    """Search every file under `folder` but `leave_out`.
+
+    A process of its own reads them: closing a file drops all of a process's POSIX locks on it, also those that SQLite
+    holds for other threads (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+
+    Raises:
+        StoreError: the search failed.
+    """
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "sharpwave.memory.traces"],
+        input=pickle.dumps((folder, wanted, leave_out)),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
+        raise StoreError(f"The files in {folder} could not be searched: {why[0]}. Ask for the erasure again.")
+    return Search(**pickle.loads(done.stdout))
+
+
+def _read_files(folder: Path, wanted: Marks, leave_out: Path) -> Search:
     patterns = sorted(set().union(*wanted.values()))
     finder = BytesAhoCorasick(patterns) if patterns else None
     longest = max(map(len, patterns), default=1)
@@ -154,3 +178,7 @@ def _tables(connection: Connection) -> list[str]:
     """Return the tables that hold records: not those inside the keyword index."""
     names = [name for (name,) in connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return [name for name in names if not name.startswith(("sqlite_", *keywords.TABLES))]
+
+
+if __name__ == "__main__":
+    sys.stdout.buffer.write(pickle.dumps(_read_files(*pickle.load(sys.stdin.buffer)).model_dump()))

@@ -87,8 +87,18 @@ def fill(store: MemoryStore, owner: str, words: list[str]) -> None:
 
 
 def files_with(home: Path, *words: str) -> list[tuple[str, str]]:
-    held = {path: path.read_bytes().lower() for path in home.rglob("*") if path.is_file()}
-    return [(word, path.name) for path, data in held.items() for word in words if word.encode() in data]
+    # In a process of its own: closing a database file here would drop the locks that SQLite holds on it.
+    found = subprocess.run(
+        [sys.executable, "-c", FILES_WITH, str(home), *words], capture_output=True, check=True, text=True
+    )
+    return [(word, name) for word, name in json.loads(found.stdout)]
+
+
+FILES_WITH = """
+import json, pathlib, sys
+held = {path: path.read_bytes().lower() for path in pathlib.Path(sys.argv[1]).rglob("*") if path.is_file()}
+print(json.dumps([(word, path.name) for path, data in held.items() for word in sys.argv[2:] if word.encode() in data]))
+"""
 
 
 def everything(store: MemoryStore, owner: str) -> list[str]:

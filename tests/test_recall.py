@@ -429,7 +429,8 @@ def test_only_active_memories_are_recalled(store: MemoryStore, ana: str, status:
     candidate = Candidate(text="Lives in Oslo", quote="x", message_id="m", attribute="home_city")
     assert store.recall(ana, "Where do I live?", floor=-9) == []
     assert store.neighbours(ana, [candidate])[0] == [[]]
-    assert len(store.recall(ana, "Where do I live?", floor=-9, include_history=True)) == 1
+    history = store.recall(ana, "Where do I live?", floor=-9, include_history=True)
+    assert len(history) == (status != "quarantined")  # which is recalled by nobody
 
 
 def test_what_has_expired_is_not_recalled(store: MemoryStore, ana: str) -> None:

@@ -206,7 +206,7 @@ def test_names_of_users_and_threads_lead_out_of_no_folder(name: str, store: Memo
     assert texts(store, name) == ["I live in Oslo."] and store.owners() == [name]
     assert outside() == before
     assert not any("outside" in path.name or "evil" in path.name for path in store.home.rglob("*"))
-    assert len(thread_config(name, name)["configurable"]["thread_id"]) == 32
+    assert len(thread_config(name, name)["configurable"]["thread_id"]) == 65
 
 
 def test_a_user_id_with_a_nul_is_refused(store: MemoryStore) -> None:
