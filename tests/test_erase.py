@@ -121,6 +121,7 @@ def store(home: Path) -> Iterator[MemoryStore]:
         yield store
 
 
+@pytest.mark.slow
 def test_one_of_fifty_users_is_erased_while_the_others_write(home: Path, store: MemoryStore) -> None:
     others = [f"user-{number}" for number in range(49)]
     for owner in others:
