@@ -200,9 +200,11 @@ def append_event(
     memory: Memory | None = None,
     before: Memory | None = None,
     turn: Turn | None = None,
+    about: str | None = None,
     detail: dict[str, Any] | None = None,
 ) -> int:
-    """Append one event and return its number. `memory` is the row after, `before` the row before."""
+    """Append one event and return its number. `memory` is the row after, `before` the row before; where it is about no memory,
+    `about` is the id of the record that it is about."""
     subject = memory or before
     record = {
         "before": before.model_dump(mode="json") if before else None,
@@ -213,7 +215,7 @@ def append_event(
         "at": at.timestamp(),
         "owner": owner,
         "op": op,
-        "memory_id": subject.id if subject else None,
+        "memory_id": subject.id if subject else about,
         "version": subject.version if subject else None,
         "thread": turn.thread if turn else None,
         "message_id": turn.message_id if turn else None,

@@ -1,7 +1,7 @@
 """Moving one owner's memory between stores, as lines of JSON that people can read.
 
 The first line is a header. The others are memories (all versions, oldest first), utterances in the order they were said,
-and events, the history, which is there to be read and is not imported: the store that imports keeps a log of its own.
+episodes, procedures, entities and sessions, and events, the history, which is there to be read and is not imported: the store that imports keeps a log of its own.
 """
 
 import json
@@ -12,8 +12,9 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
-from sharpwave.memory import episodic, ledger, schema, semantic, times
+from sharpwave.memory import episodic, ledger, rows, schema, semantic, times
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.kinds import KINDS, Kept
 from sharpwave.memory.ledger import Event, check_owner
 from sharpwave.memory.records import Memory, Record, Utterance, new_id
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "sharpwave-memory", 1
 BATCH = 500
 MOST_VERSIONS = 10**6
+COUNTED = ("memories", "utterances", "records", "events")
+"""What the header counts; records are episodes, procedures, entities and sessions."""
+MODELS: dict[str, type[Record]] = {"memory": Memory, "utterance": Utterance, **KINDS}
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -33,6 +37,8 @@ class Imported(Record):
 
     memories: int
     utterances: int
+    records: int
+    """Episodes, procedures, entities and sessions."""
     known: int
     masked: int = 0
     """Records that held secrets, which were masked."""
@@ -48,6 +54,7 @@ def export(store: "MemoryStore", owner: str) -> Iterator[dict[str, Any]]:
         latest = semantic.find(connection, number, statuses=())
         memories = [version for memory in latest for version in semantic.versions(connection, number, memory.id)]
         utterances = episodic.find(connection, number, owner)
+        kept = [record for kind in KINDS.values() for record in rows.find(connection, number, owner, kind)]
         events = ledger.read_events(connection, number)
     yield {
         "format": FORMAT,
@@ -56,11 +63,15 @@ def export(store: "MemoryStore", owner: str) -> Iterator[dict[str, Any]]:
         "exported_at": times.now().isoformat(),
         "memories": len(memories),
         "utterances": len(utterances),
+        "records": len(kept),
         "events": len(events),
     }
-    for kind, records in (("memory", memories), ("utterance", utterances), ("event", events)):
-        for record in records:
-            yield {"type": kind, **record.model_dump(mode="json", exclude={"owner"})}
+    typed: list[tuple[str, Record]] = [("memory", memory) for memory in memories] + [
+        ("utterance", utterance) for utterance in utterances
+    ]
+    typed += [(record.kind, record) for record in kept] + [("event", event) for event in events]
+    for kind, record in typed:
+        yield {"type": kind, **record.model_dump(mode="json", exclude={"owner"})}
 
 
 def load(store: "MemoryStore", owner: str, lines: Iterable[str | bytes]) -> Imported:
@@ -73,16 +84,30 @@ def load(store: "MemoryStore", owner: str, lines: Iterable[str | bytes]) -> Impo
         InputError: a line is not of this format, or lines are missing; says which.
     """
     check_owner(owner)
-    memories, utterances = _read(owner, lines)
-    read = [*memories, *utterances]
-    memories, utterances = store.masked(owner, memories), store.masked(owner, utterances)
-    masked = sum(safe is not record for safe, record in zip([*memories, *utterances], read, strict=True))
-    memories.sort(key=lambda memory: (memory.id, memory.version))
+    read = _read(owner, lines)
+    safe: list[Record] = store.masked(owner, read)
+    masked = sum(one is not other for one, other in zip(safe, read, strict=True))
+    memories = sorted((r for r in safe if isinstance(r, Memory)), key=lambda memory: (memory.id, memory.version))
+    utterances = [record for record in safe if isinstance(record, Utterance)]
+    kept = [record for record in safe if isinstance(record, Kept)]
     new = [sum(store.put_memories(owner, part, "imported") for part in _parts(memories))]
     new += [sum(store.put_utterances(owner, part) for part in _parts(utterances))]
+    new += [sum(_put_records(store, owner, part) for part in _parts(kept))]
     store.index_pending()
-    known = len(memories) + len(utterances) - sum(new)
-    return Imported(memories=new[0], utterances=new[1], known=known, masked=masked)
+    return Imported(memories=new[0], utterances=new[1], records=new[2], known=len(safe) - sum(new), masked=masked)
+
+
+def _put_records(store: "MemoryStore", owner: str, records: Sequence[Kept]) -> int:
+    """Keep episodes, procedures, entities and sessions from elsewhere; those that are there already are left alone."""
+    at = times.now()
+    store.embed([record.searched for record in records if record.searched])
+    with store.transaction(owner, writes=True) as (connection, number):
+        new = [record for record in records if not rows.known(connection, number, record)]
+        for record in new:
+            rows.put(
+                connection, number, record, op="IMPORT", at=at, policy="user", reason="imported", embed=store.vector
+            )
+    return len(new)
 
 
 def _parts(records: Sequence[T]) -> Iterator[Sequence[T]]:
@@ -114,31 +139,28 @@ def put_utterances(
     return len(batch)
 
 
-def _read(owner: str, lines: Iterable[str | bytes]) -> tuple[list[Memory], list[Utterance]]:
-    """Return the records of a whole export, checked."""
+def _read(owner: str, lines: Iterable[str | bytes]) -> list[Record]:
+    """Return the records of a whole export, checked; of each event no more than that it is one."""
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     header = _header(next(numbered, None))
-    memories: list[Memory] = []
-    utterances: list[Utterance] = []
-    events = 0
+    records: list[Record] = []
+    counted = dict.fromkeys(COUNTED, 0)
     for number, line in numbered:
         fields = _object(number, line)
         kind = fields.pop("type", None)
-        if kind == "memory":
-            memories.append(_checked(number, Memory, {**fields, "owner": owner}))
-        elif kind == "utterance":
-            utterances.append(_checked(number, Utterance, {**fields, "owner": owner}))
-        elif kind == "event":
+        if kind == "event":
             _checked(number, Event, fields)
-            events += 1
+        elif kind in MODELS:
+            records.append(_checked(number, MODELS[kind], {**fields, "owner": owner}))
         else:
-            raise InputError(f"Line {number}: a line of type {kind!r}; known are memory, utterance and event.")
-    for name, count in (("memories", len(memories)), ("utterances", len(utterances)), ("events", events)):
+            raise InputError(f"Line {number}: a line of type {kind!r}; known are {', '.join(MODELS)} and event.")
+        counted[{"memory": "memories", "utterance": "utterances", "event": "events"}.get(kind, "records")] += 1
+    for name, count in counted.items():
         if header[name] != count:
             raise InputError(
                 f"The header promises {header[name]} {name}, and {count} are there. Was the file cut short?"
             )
-    return memories, utterances
+    return records
 
 
 def _header(first: tuple[int, str | bytes] | None) -> dict[str, Any]:
@@ -154,7 +176,7 @@ def _header(first: tuple[int, str | bytes] | None) -> dict[str, Any]:
         raise InputError(
             f"Line {first[0]}: format version {header.get('version')!r}; this Sharpwave reads version {VERSION}."
         )
-    missing = [name for name in ("memories", "utterances", "events") if name not in header]
+    missing = [name for name in COUNTED if name not in header]
     if missing:
         raise InputError(f"Line {first[0]}: the header lacks {', '.join(missing)}.")
     return header

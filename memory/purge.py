@@ -43,6 +43,7 @@ def of_owner(connection: Connection, number: int, owner: str) -> Target:
     texts = {*spoken, *_logged(connection, number, "1")}
     for message in _column(connection, "SELECT turn FROM turns WHERE owner = ? AND turn != ''", number):
         texts.update(words_in(json.loads(message)))
+    texts.update(_beside(connection, number))
     names = "SELECT thread, message_id FROM turns WHERE owner = ?1 UNION SELECT thread, message_id FROM utterances WHERE owner = ?1"
     used = connection.exec_driver_sql(names, (number,)).all()
     named = {owner, *(part for pair in used for part in pair)}
@@ -104,7 +105,8 @@ def memory(connection: Connection, number: int, name: str, what: About) -> None:
         )
         connection.exec_driver_sql("DELETE FROM utterances WHERE owner = ? AND row = ?", (number, row))
     connection.exec_driver_sql(f"DELETE FROM memories WHERE owner = ? AND id {_IN}", (number, ids))
-    connection.exec_driver_sql(f"DELETE FROM uses WHERE owner = ? AND memory_id {_IN}", (number, ids))
+    for linked in ("uses", "mentions"):
+        connection.exec_driver_sql(f"DELETE FROM {linked} WHERE owner = ? AND memory_id {_IN}", (number, ids))
     _forbid(connection)
     rebuild.owner_keywords(connection, number, name)  # neighbours in a thread are found by the words of what went
     detail: dict[str, Any] = {"memories": what.memories, "messages": len(rows)}
@@ -162,6 +164,16 @@ def _held_by(
         names.add(utterance_id)
         vectors[utterance_id] = vector
     return texts, names, vectors
+
+
+def _beside(connection: Connection, number: int) -> Iterable[str]:
+    """Return the words in the records of the other kinds, and in what tools were given and said."""
+    for record in _column(connection, "SELECT record FROM records WHERE owner = ?", number):
+        yield from words_in(json.loads(record))
+    statement = "SELECT parameters, error FROM tool_uses WHERE owner = ?"
+    for parameters, error in connection.exec_driver_sql(statement, (number,)):
+        yield from words_in(json.loads(parameters))
+        yield error or ""
 
 
 def _values(number: int, listed: str | None) -> tuple[Any, ...]:

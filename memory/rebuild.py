@@ -18,8 +18,9 @@ from sharpwave.memory import episodic, fingerprint, keywords, ledger, semantic
 from sharpwave.memory.embed import embedding_array
 from sharpwave.memory.errors import StoreError
 from sharpwave.memory.index import VectorIndex
+from sharpwave.memory.kinds import KINDS
 from sharpwave.memory.records import Memory, Utterance
-from sharpwave.memory.schema import memories, owners, term_statistics, utterances
+from sharpwave.memory.schema import memories, owners, records, term_statistics, utterances
 
 if TYPE_CHECKING:
     from sharpwave.memory.store import MemoryStore
@@ -125,6 +126,10 @@ def _texts(connection: Connection) -> Iterator[tuple[str, int, str]]:
         yield "memories", row, json.loads(record)["text"]
     for row, speaker, text in connection.execute(select(utterances.c.row, utterances.c.speaker, utterances.c.text)):
         yield "utterances", row, episodic.spoken(speaker, text)
+    for row, kind, record in connection.execute(select(records.c.row, records.c.kind, records.c.record)):
+        text = KINDS[kind].model_validate_json(record).searched
+        if text:
+            yield "records", row, text
 
 
 def _embed(store: "MemoryStore", made: dict[str, bytes], progress: Progress) -> None:
@@ -143,10 +148,10 @@ def _put_vectors(connection: Connection, made: dict[str, bytes]) -> bool:
     rows = list(_texts(connection))
     if any(text not in made for _, _, text in rows):
         return False
-    for table in (memories, utterances):
-        batch = [{"at": row, "made": made[text]} for name, row, text in rows if name == table.name]
+    for table in (memories, utterances, records):
+        batch = [{"number": row, "made": made[text]} for name, row, text in rows if name == table.name]
         if batch:
-            statement = table.update().where(table.c.row == bindparam("at")).values(vector=bindparam("made"))
+            statement = table.update().where(table.c.row == bindparam("number")).values(vector=bindparam("made"))
             connection.execute(statement, batch)
     return True
 

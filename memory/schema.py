@@ -207,7 +207,71 @@ def _policies(connection: Connection) -> None:
     policies.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies, _links)
+records = Table(
+    "records",
+    metadata,
+    Column("row", Integer, primary_key=True),
+    Column("owner", Integer, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("id", String(36), nullable=False),
+    Column("at", Float, nullable=False),
+    Column("thread", Text),
+    Column("key", Text),
+    Column("status", String, nullable=False),
+    Column("record", Text, nullable=False),
+    Column("vector", LargeBinary),
+    UniqueConstraint("owner", "kind", "id"),
+    Index("records_at", "owner", "kind", "at"),
+    Index("records_key", "owner", "kind", "key"),
+    Index("records_thread", "owner", "kind", "thread"),
+)
+"""Episodes, procedures, entities and sessions (see `rows`)."""
+
+tool_uses = Table(
+    "tool_uses",
+    metadata,
+    Column("row", Integer, primary_key=True),
+    Column("owner", Integer, nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("thread", Text, nullable=False),
+    Column("call_id", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("success", Boolean, nullable=False),
+    Column("seconds", Float),
+    Column("error", Text),
+    Column("parameters", Text, nullable=False),
+    UniqueConstraint("owner", "agent", "thread", "call_id"),
+    Index("tool_uses_tool", "owner", "agent", "tool", "at"),
+)
+
+names = Table(
+    "names",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("folded", Text, primary_key=True),
+    Column("entity", String(36), primary_key=True),
+)
+"""What entities are called, without case and accents."""
+
+mentions = Table(
+    "mentions",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("entity", String(36), primary_key=True),
+    Column("memory_id", String(36), primary_key=True),
+    Index("mentions_memory", "owner", "memory_id"),
+)
+"""Which memories name which entity, whatever their status."""
+
+
+def _kinds(connection: Connection) -> None:
+    """Add episodes, procedures, entities, sessions, and the use of tools."""
+    for table in (records, tool_uses, names, mentions):
+        table.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies, _links, _kinds)
 
 
 PRAGMAS = (

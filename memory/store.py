@@ -660,6 +660,20 @@ class MemoryStore:
         with self.ledger.write() if writes else self.ledger.read() as connection:
             yield connection, ledger.owner_number(connection, owner) or 0
 
+    @contextmanager
+    def transaction(self, owner: str, *, writes: bool = False) -> Iterator[tuple[Connection, int]]:
+        """One transaction for one owner: yields the connection and the owner's number.
+
+        One that writes gives somebody new a number; to one that reads, somebody unknown is number 0 and owns nothing.
+        """
+        check_owner(owner)
+        with self.ledger.write() if writes else self.ledger.read() as connection:
+            if writes:
+                self._check_embedder(connection)
+                yield connection, ledger.enlist_owner(connection, owner)
+            else:
+                yield connection, ledger.owner_number(connection, owner) or 0
+
     def _write(self, work: Callable[[Connection], T]) -> T:
         with self.ledger.write() as connection:
             self._check_embedder(connection)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pydantic import computed_field
 from sqlalchemy import Connection, select
 
-from sharpwave.memory import doctor, episodic, keywords, retrace, semantic
+from sharpwave.memory import doctor, episodic, keywords, retrace, rows, semantic
 from sharpwave.memory.records import Memory, Record, Utterance
 from sharpwave.memory.retrace import Difference
 from sharpwave.memory.schema import memories, owners, utterances
@@ -39,12 +39,12 @@ def verify(store: "MemoryStore") -> Verification:
     """
     with store.locked():
         with store.ledger.read() as connection:
-            found = [*retrace.differences(connection), *_keywords(connection)]
-            count = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM memories) + (SELECT count(*) FROM utterances)"
-            events, rows = connection.exec_driver_sql(count).one()
+            found = [*retrace.differences(connection), *rows.differences(connection), *_keywords(connection)]
+            tables = " + ".join(f"(SELECT count(*) FROM {table})" for table in ("memories", "utterances", "records"))
+            events, kept = connection.exec_driver_sql(f"SELECT (SELECT count(*) FROM events), {tables}").one()
         checks = doctor.examine(store, sample=EVERY).checks
     found += [Difference(where=c.name, what=c.found) for c in checks if not c.ok and c.name != "events"]
-    return Verification(events=events, rows=rows, differences=tuple(found))
+    return Verification(events=events, rows=kept, differences=tuple(found))
 
 
 def _keywords(connection: Connection) -> Iterator[Difference]:

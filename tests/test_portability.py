@@ -86,12 +86,24 @@ def test_importing_twice_changes_nothing(store: MemoryStore, tmp_path: Path) -> 
     fill(store, "ana")
     text = lines(store, "ana")
     before = content(store, "ana")
-    assert load(store, "ana", text).model_dump() == {"memories": 0, "utterances": 0, "known": 7, "masked": 0}
+    assert load(store, "ana", text).model_dump() == {
+        "memories": 0,
+        "utterances": 0,
+        "records": 0,
+        "known": 7,
+        "masked": 0,
+    }
     assert content(store, "ana") == before
     with MemoryStore.open(tmp_path / "other", embeddings=HashEmbeddings()) as other:
         load(other, "ana", text)
         events = len(other.events("ana"))
-        assert load(other, "ana", text).model_dump() == {"memories": 0, "utterances": 0, "known": 7, "masked": 0}
+        assert load(other, "ana", text).model_dump() == {
+            "memories": 0,
+            "utterances": 0,
+            "records": 0,
+            "known": 7,
+            "masked": 0,
+        }
         assert len(other.events("ana")) == events
         assert content(other, "ana") == before
 
@@ -101,7 +113,13 @@ def test_two_owners_import_the_same_file_and_stay_apart(store: MemoryStore, tmp_
     text = lines(store, "ana")
     with MemoryStore.open(tmp_path / "other", embeddings=HashEmbeddings(), collections=1) as other:
         for owner in ("bo", "cy"):
-            assert load(other, owner, text).model_dump() == {"memories": 4, "utterances": 3, "known": 0, "masked": 0}
+            assert load(other, owner, text).model_dump() == {
+                "memories": 4,
+                "utterances": 3,
+                "records": 0,
+                "known": 0,
+                "masked": 0,
+            }
         other.delete("bo", memory_id)
         assert other.get("bo", memory_id).status == "retracted"
         assert other.get("cy", memory_id).status == "active"
@@ -121,7 +139,7 @@ def test_a_later_export_brings_only_what_is_new(store: MemoryStore, tmp_path: Pa
         store.edit("ana", memory_id, "Lives in Bergen")
         say(store, "ana", "And I moved.", first=len(SAID))
         done = load(other, "ana", lines(store, "ana"))
-        assert done.model_dump() == {"memories": 1, "utterances": 1, "known": 4, "masked": 0}
+        assert done.model_dump() == {"memories": 1, "utterances": 1, "records": 0, "known": 4, "masked": 0}
         assert other.get("ana", memory_id).text == "Lives in Bergen"
         assert [memory.text for memory in other.memories("ana", as_of=JAN)] == ["Lives in Oslo"]
         assert [memory.text for memory in other.memories("ana", as_of=datetime(2030, 1, 1, tzinfo=UTC))] == [

@@ -36,7 +36,7 @@ def export(
         raise InputError(
             f"Cannot write {file}: {getattr(error, 'strerror', None) or error}. Choose another file."
         ) from error
-    counts = {name: records[0][name] for name in ("memories", "utterances", "events")}
+    counts = {name: records[0][name] for name in portability.COUNTED}
     if as_json:
         print_json({"user": owner, "file": file, **counts})
     else:
@@ -63,7 +63,10 @@ def import_(
     if as_json:
         print_json({"user": owner, **done.model_dump()})
     else:
-        out.print(f"{done.memories} memories and {done.utterances} messages imported, {done.known} were there already.")
+        more = f", {done.records} other records" if done.records else ""
+        out.print(
+            f"{done.memories} memories and {done.utterances} messages{more} imported, {done.known} were there already."
+        )
         if done.masked:
             out.print(f"{done.masked} of them held secrets, which were masked.", style="yellow")
 

@@ -1,0 +1,201 @@
+"""The records of the other kinds of memory: what was lived (episodes), what works (procedures), who and what there is
+(entities), and which conversations there were (sessions).
+
+Each is one row (see `rows`), written anew as a whole; the event of each write holds it before and after.
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from sharpwave.memory.records import Record, Text, new_id
+from sharpwave.memory.times import UtcTime
+
+Outcome = Literal["success", "partial", "failure", "abandoned"]
+EntityType = Literal["user", "project", "tool", "concept", "organization", "person", "place"]
+
+
+class Kept(Record):
+    """Base of the records that are kept as rows of `records`."""
+
+    kind: ClassVar[str]
+    """Name of the kind in the rows and the log."""
+
+    id: str = Field(default_factory=new_id)
+    owner: str
+    status: str = "active"
+
+    @property
+    def moment(self) -> datetime:
+        """When it was: what searches by time go by."""
+        raise NotImplementedError
+
+    @property
+    def key(self) -> str | None:
+        """What it is looked up by exactly, if anything."""
+        return None
+
+    @property
+    def place(self) -> str | None:
+        """The thread it belongs to, if any."""
+        return None
+
+    @property
+    def searched(self) -> str | None:
+        """The text that similar ones are found by, if any; its vector is kept with the row."""
+        return None
+
+
+class Step(Record):
+    """One step of a trajectory."""
+
+    thought: Text = ""
+    action: Text = ""
+    observation: Text = ""
+    at: UtcTime | None = None
+
+
+class Episode(Kept):
+    """A task or a conversation that was lived through, from its start to its outcome."""
+
+    kind: ClassVar[str] = "episode"
+
+    status: Literal["active", "expired"] = "active"
+    task: Text
+    trajectory: tuple[Step, ...] = ()
+    outcome: Outcome
+    reflection: Text | None = None
+    """What worked, what failed, what to do differently, and the lesson that carries over."""
+    started_at: UtcTime
+    ended_at: UtcTime
+    thread: str | None = None
+    agent: str = "agent"
+    topics: tuple[Text, ...] = ()
+    tags: tuple[Text, ...] = ()
+    importance: float = Field(default=0.5, ge=0, le=1)
+    strength: float = Field(default=0.5, ge=0, le=1)
+    replayed: int = 0
+    last_replayed_at: UtcTime | None = None
+    pinned: bool = False
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def moment(self) -> datetime:
+        """When it ended."""
+        return self.ended_at
+
+    @property
+    def key(self) -> str:
+        """Its outcome."""
+        return self.outcome
+
+    @property
+    def place(self) -> str | None:
+        """The thread it was lived in."""
+        return self.thread
+
+    @property
+    def searched(self) -> str:
+        """The task, its outcome, and what was learned."""
+        return " | ".join(part for part in (self.task, self.outcome, self.reflection) if part)
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return (self.ended_at - self.started_at).total_seconds()
+
+
+class Procedure(Kept):
+    """A strategy: under which conditions to do what, and how often that has worked."""
+
+    kind: ClassVar[str] = "procedure"
+
+    status: Literal["candidate", "active", "demoted", "expired"] = "candidate"
+    """A candidate was learned from one episode, and becomes active when it has worked again."""
+    name: Text
+    agent: str = "agent"
+    version: int = 1
+    conditions: Text
+    """When it applies, as one text: what situations are compared with."""
+    steps: tuple[Text, ...]
+    successes: int = Field(default=0, ge=0)
+    failures: int = Field(default=0, ge=0)
+    learned_from: tuple[str, ...] = ()
+    """Ids of episodes."""
+    created_at: UtcTime
+    used_at: UtcTime | None = None
+    pinned: bool = False
+
+    @property
+    def moment(self) -> datetime:
+        """When it was used last, or made."""
+        return self.used_at or self.created_at
+
+    @property
+    def key(self) -> str:
+        """Whose it is among the agents, and its name."""
+        return f"{self.agent}\n{self.name.casefold()}"
+
+    @property
+    def searched(self) -> str:
+        """What it is for."""
+        return f"{self.name}: {self.conditions}"
+
+
+class Entity(Kept):
+    """Somebody or something that memories tell of."""
+
+    kind: ClassVar[str] = "entity"
+
+    status: Literal["active", "merged"] = "active"
+    name: Text
+    type: EntityType = "concept"
+    aliases: tuple[Text, ...] = ()
+    merged_into: str | None = None
+    first_seen_at: UtcTime
+    last_seen_at: UtcTime
+
+    @property
+    def moment(self) -> datetime:
+        """When it was spoken of last."""
+        return self.last_seen_at
+
+    @property
+    def key(self) -> str:
+        """Its name, in any case."""
+        return self.name.casefold()
+
+
+class Session(Kept):
+    """One sitting in a thread: from the first message until it is ended or has been idle for too long."""
+
+    kind: ClassVar[str] = "session"
+
+    status: Literal["open", "ended"] = "open"
+    thread: str
+    started_at: UtcTime
+    last_at: UtcTime
+    ended_at: UtcTime | None = None
+    messages: int = 0
+    summary: Text | None = None
+    """Two or three sentences, once it has ended."""
+    topics: tuple[Text, ...] = ()
+
+    @property
+    def moment(self) -> datetime:
+        """When something was said last."""
+        return self.last_at
+
+    @property
+    def place(self) -> str:
+        """Its thread."""
+        return self.thread
+
+    @property
+    def searched(self) -> str | None:
+        """What it was about, once that is known."""
+        return " | ".join((*self.topics, *filter(None, [self.summary]))) or None
+
+
+KINDS: dict[str, type[Kept]] = {kind.kind: kind for kind in (Episode, Procedure, Entity, Session)}

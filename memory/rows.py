@@ -1,0 +1,216 @@
+"""Rows of the records beside memories and utterances: found by kind, time, thread, key and status; written with an event.
+
+There are hundreds or thousands of them an owner, not hundreds of thousands: their vectors are compared one by one, exactly,
+and no index has to be kept in step.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import numpy as np
+from sqlalchemy import Connection
+
+from sharpwave.memory import ledger
+from sharpwave.memory.errors import NotFoundError, OwnershipError
+from sharpwave.memory.kinds import KINDS, Kept
+from sharpwave.memory.records import Turn
+from sharpwave.memory.retrace import Difference
+from sharpwave.memory.sql import fetch, fetch_one
+
+K = TypeVar("K", bound=Kept)
+
+Embed = Callable[[str], np.ndarray]
+"""Returns the vector of a text; called inside a transaction, so it should have it at hand."""
+
+
+def put(
+    connection: Connection,
+    owner: int,
+    record: Kept,
+    *,
+    op: str,
+    at: datetime,
+    policy: str,
+    reason: str,
+    embed: Embed,
+    turn: Turn | None = None,
+) -> int:
+    """Write a record, new or in the place of the one with its id, and the event that says so; returns the event's number.
+
+    Args:
+        connection: inside a write transaction.
+        owner: the owner's number.
+        record: what is kept.
+        op: what was done, for the log (`EPISODE`, `REFLECT`, `MERGE`, …).
+        at: when this is written.
+        policy: who decided it.
+        reason: why, for people.
+        embed: gives the vector of the text that similar ones are found by.
+        turn: the turn it comes from, if any.
+    """
+    statement = "SELECT record FROM records WHERE owner = ? AND kind = ? AND id = ?"
+    before = fetch_one(connection, statement, (owner, record.kind, record.id))
+    values = {
+        "owner": owner,
+        "kind": record.kind,
+        "id": record.id,
+        "at": record.moment.timestamp(),
+        "thread": record.place,
+        "key": record.key,
+        "status": record.status,
+        "record": record.model_dump_json(),
+        "vector": embed(record.searched).astype(np.float16).tobytes() if record.searched else None,
+    }
+    names = ", ".join(values)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in values)
+    connection.exec_driver_sql(
+        f"INSERT INTO records ({names}) VALUES ({', '.join(f':{name}' for name in values)}) "
+        f"ON CONFLICT (owner, kind, id) DO UPDATE SET {changes}",
+        values,
+    )
+    return ledger.append_event(
+        connection,
+        owner,
+        op,
+        at=at,
+        policy=policy,
+        reason=reason,
+        turn=turn,
+        about=record.id,
+        detail={
+            "kind": record.kind,
+            "row_before": json.loads(before) if before else None,
+            "row_after": record.model_dump(mode="json"),
+        },
+    )
+
+
+def get(connection: Connection, owner: int, name: str, kind: type[K], record_id: str) -> K:
+    """Return the record with this id.
+
+    Raises:
+        NotFoundError: the owner has none; somebody else's looks the same.
+    """
+    statement = "SELECT record FROM records WHERE owner = ? AND kind = ? AND id = ?"
+    found = fetch_one(connection, statement, (owner, kind.kind, record_id))
+    if found is None:
+        raise NotFoundError(f"There is no {kind.kind} {record_id!r} for this user.")
+    return _checked(kind, found, name)
+
+
+def known(connection: Connection, owner: int, record: Kept) -> bool:
+    """Return whether the owner has a record of this kind and id."""
+    statement = "SELECT 1 FROM records WHERE owner = ? AND kind = ? AND id = ?"
+    return bool(fetch_one(connection, statement, (owner, record.kind, record.id)))
+
+
+def find(
+    connection: Connection,
+    owner: int,
+    name: str,
+    kind: type[K],
+    *,
+    statuses: Sequence[str] = (),
+    key: str | None = None,
+    thread: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    last: int | None = None,
+) -> list[K]:
+    """Return records of a kind in the order of their time.
+
+    Args:
+        connection: a view of the ledger.
+        owner: the owner's number.
+        name: the owner.
+        kind: which kind.
+        statuses: which; none is all.
+        key: those with this key only.
+        thread: those of this thread only.
+        since: those of this moment and later.
+        until: those before this moment.
+        last: so many at most, the latest.
+    """
+    condition, values = _condition(owner, kind, statuses, key, thread, since, until)
+    statement = f"SELECT record FROM records WHERE {condition} ORDER BY at DESC, row DESC LIMIT ?"
+    found = fetch(connection, statement, (*values, -1 if last is None else last))
+    return [_checked(kind, record, name) for (record,) in reversed(found)]
+
+
+def nearest(
+    connection: Connection,
+    owner: int,
+    name: str,
+    kind: type[K],
+    vector: np.ndarray,
+    *,
+    k: int,
+    statuses: Sequence[str] = (),
+    key: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[tuple[K, float]]:
+    """Return up to `k` records whose vectors are nearest to `vector` (unit length), with their cosine (-1..1), best first."""
+    condition, values = _condition(owner, kind, statuses, key, None, since, until)
+    found = fetch(connection, f"SELECT row, vector FROM records WHERE {condition} AND vector IS NOT NULL", values)
+    if not found or k < 1:
+        return []
+    matrix = np.frombuffer(b"".join(row[1] for row in found), np.float16).reshape(len(found), -1).astype(np.float32)
+    cosines = matrix @ vector
+    best = np.argsort(-cosines, kind="stable")[:k]
+    rows = [found[i][0] for i in best]
+    texts = dict(
+        fetch(
+            connection,
+            "SELECT row, record FROM records WHERE row IN (SELECT value FROM json_each(?))",
+            (json.dumps(rows),),
+        )
+    )
+    return [(_checked(kind, texts[row], name), float(cosines[i])) for row, i in zip(rows, best, strict=True)]
+
+
+def _condition(
+    owner: int,
+    kind: type[Kept],
+    statuses: Sequence[str],
+    key: str | None,
+    thread: str | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> tuple[str, list[Any]]:
+    parts: list[tuple[str, Any]] = [("owner = ?", owner), ("kind = ?", kind.kind)]
+    if statuses:
+        parts.append(("status IN (SELECT value FROM json_each(?))", json.dumps(list(statuses))))
+    given = (("key = ?", key), ("thread = ?", thread))
+    parts += [(condition, value) for condition, value in given if value is not None]
+    times = (("at >= ?", since), ("at < ?", until))
+    parts += [(condition, moment.timestamp()) for condition, moment in times if moment is not None]
+    return " AND ".join(condition for condition, _ in parts), [value for _, value in parts]
+
+
+def _checked(kind: type[K], record: str, name: str) -> K:
+    read = kind.model_validate_json(record)
+    if read.owner != name:
+        raise OwnershipError(f"A record ({kind.kind}) of another owner was about to be returned; the call was stopped.")
+    return read
+
+
+def differences(connection: Connection) -> Iterator[Difference]:
+    """Yield how these rows, of everybody, differ from what the newest event about each says."""
+    statement = """
+        SELECT owner, json_extract(detail, '$.kind'), memory_id, json_extract(detail, '$.row_after') FROM events
+        WHERE json_extract(detail, '$.row_after') IS NOT NULL ORDER BY seq
+    """
+    expected = {(owner, kind, id_): json.loads(after) for owner, kind, id_, after in fetch(connection, statement)}
+    held = fetch(connection, "SELECT owner, kind, id, record FROM records")
+    for owner, kind, record_id, record in held:
+        made = expected.pop((owner, kind, record_id), None)
+        where = f"{kind} {record_id}"
+        if made is None:
+            yield Difference(where=where, what="no event made this row")
+        elif KINDS[kind].model_validate(made) != KINDS[kind].model_validate_json(record):
+            yield Difference(where=where, what="not as the events left it")
+    for _, kind, record_id in expected:
+        yield Difference(where=f"{kind} {record_id}", what="the row is gone")
