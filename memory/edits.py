@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, cascade, ledger, semantic, times
+from sharpwave.memory import applying, cascade, ledger, linking, semantic, times
 from sharpwave.memory.applying import Applied, Embed
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.ledger import Event
@@ -115,6 +115,7 @@ def release(connection: Connection, owner: int, memory_id: str) -> Applied:
     old = _quarantined(connection, owner, memory_id)
     memory = old.model_copy(update={"status": "active"})
     semantic.rewrite(connection, owner, memory)
+    linking.note(connection, owner, memory)
     return _log(connection, owner, "RELEASE", memory, old, "released from quarantine by hand", times.now())
 
 

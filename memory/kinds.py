@@ -144,7 +144,10 @@ class Procedure(Kept):
 
 
 class Entity(Kept):
-    """Somebody or something that memories tell of."""
+    """Somebody or something that memories tell of.
+
+    It comes into being with the memories (see `linking`); what is kept as a row is what a person said about it.
+    """
 
     kind: ClassVar[str] = "entity"
 
@@ -152,6 +155,7 @@ class Entity(Kept):
     name: Text
     type: EntityType = "concept"
     aliases: tuple[Text, ...] = ()
+    """Other names; of a row, those that were given by hand."""
     merged_into: str | None = None
     first_seen_at: UtcTime
     last_seen_at: UtcTime

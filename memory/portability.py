@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
-from sharpwave.memory import episodic, ledger, rows, schema, semantic, times
+from sharpwave.memory import episodic, ledger, linking, rows, schema, semantic, times
 from sharpwave.memory.errors import InputError
-from sharpwave.memory.kinds import KINDS, Kept
+from sharpwave.memory.kinds import KINDS, Entity, Kept
 from sharpwave.memory.ledger import Event, check_owner
 from sharpwave.memory.records import Memory, Record, Utterance, new_id
 
@@ -107,6 +107,8 @@ def _put_records(store: "MemoryStore", owner: str, records: Sequence[Kept]) -> i
             rows.put(
                 connection, number, record, op="IMPORT", at=at, policy="user", reason="imported", embed=store.vector
             )
+        if any(isinstance(record, Entity) for record in new):
+            linking.rebuild(connection, number)
     return len(new)
 
 

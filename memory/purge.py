@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table
 
-from sharpwave.memory import keywords, ledger, rebuild, semantic, times
+from sharpwave.memory import keywords, ledger, linking, rebuild, semantic, times
 from sharpwave.memory.schema import memories, owners, utterances
 from sharpwave.memory.traces import Marks, marks, words_in
 
@@ -105,8 +105,9 @@ def memory(connection: Connection, number: int, name: str, what: About) -> None:
         )
         connection.exec_driver_sql("DELETE FROM utterances WHERE owner = ? AND row = ?", (number, row))
     connection.exec_driver_sql(f"DELETE FROM memories WHERE owner = ? AND id {_IN}", (number, ids))
-    for linked in ("uses", "mentions"):
-        connection.exec_driver_sql(f"DELETE FROM {linked} WHERE owner = ? AND memory_id {_IN}", (number, ids))
+    connection.exec_driver_sql(f"DELETE FROM uses WHERE owner = ? AND memory_id {_IN}", (number, ids))
+    nameless = linking.forget(connection, number, what.memories)
+    connection.exec_driver_sql(f"{blank} AND memory_id {_IN}", (number, json.dumps(nameless)))
     _forbid(connection)
     rebuild.owner_keywords(connection, number, name)  # neighbours in a thread are found by the words of what went
     detail: dict[str, Any] = {"memories": what.memories, "messages": len(rows)}

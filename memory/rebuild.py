@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sqlalchemy import Connection, bindparam, select
 
-from sharpwave.memory import episodic, fingerprint, keywords, ledger, semantic
+from sharpwave.memory import episodic, fingerprint, keywords, ledger, linking, semantic
 from sharpwave.memory.embed import embedding_array
 from sharpwave.memory.errors import StoreError
 from sharpwave.memory.index import VectorIndex
@@ -37,7 +37,7 @@ def _unheard(stage: str, done: int, total: int) -> None:
 
 
 def reindex(store: "MemoryStore", *, embed: bool = False, progress: Progress = _unheard) -> int:
-    """Make the vector index and the keyword tables anew from the rows of the ledger; returns how many rows those are.
+    """Make the vector index, the keyword tables and the entities anew from the ledger; returns how many rows that has.
 
     Other processes may go on reading and writing. Without `embed` no embedder is needed.
 
@@ -72,6 +72,8 @@ def _swap(store: "MemoryStore", made: dict[str, bytes] | None, taken: str, progr
                     return False
                 ledger.set_meta(connection, "embedder", taken)
             keyword_tables(connection)
+            for number in connection.execute(select(owners.c.id)).scalars().all():
+                linking.rebuild(connection, number)
             announce(connection)
         if made is not None:
             store.made_with = taken

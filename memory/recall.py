@@ -9,14 +9,14 @@ records have two keyword views and share in their neighbours' dense scores. Rece
 import heapq
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
 from sqlalchemy import Connection, Table
 
-from sharpwave.memory import episodic, keywords, knowing, ledger, semantic
+from sharpwave.memory import episodic, hops, keywords, knowing, ledger, semantic
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Candidate, Memory, Recall, Score, Utterance
@@ -105,12 +105,18 @@ class View:
         """Return the scores of these rows, 0 where the view does not hold one."""
         return self._of(rows, self.scores)
 
-    def covered(self, rows: np.ndarray) -> np.ndarray:
-        """Return, for each row, the share of the question's terms that it holds, by weight: 0..1."""
-        held = np.zeros(len(self.rows))
+    def covered(self, rows: np.ndarray, granted: np.ndarray | None = None, terms: Collection[str] = ()) -> np.ndarray:
+        """Return, for each row, the share of the question's terms that it holds, by weight: 0..1; `granted` rows hold `terms`."""
+        held, given = np.zeros(len(self.rows)), np.zeros(len(self.rows))
         for term, holding in self.found.items():
-            held[keywords.places(self.rows, holding)] += self.weights[term]
-        return self._of(rows, held / max(sum(self.weights.values()), 1e-9))
+            places = keywords.places(self.rows, holding)
+            held[places] += self.weights[term]
+            given[places] += self.weights[term] if term in terms else 0.0
+        shares = self._of(rows, held)
+        if granted is not None and terms:
+            whole = sum(self.weights.get(term, 0.0) for term in terms)
+            shares = shares + granted * (whole - self._of(rows, given))
+        return shares / max(sum(self.weights.values()), 1e-9)
 
     def _of(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         if not len(self.rows):
@@ -190,7 +196,9 @@ def search_memories(
     close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
     past = when.as_of is not None or when.known_at is not None or include_history
     worded = view.best(SCANNED) if past else _best_live(connection, view)
+    reached = hops.reach(connection, owner, query.text)
     candidates = {*worded, *close, *pending_rows(connection, memories, owner)}
+    candidates.update(semantic.rows_of(connection, owner, reached.memories))
     loaded = _loaded(connection, owner, sorted(candidates), when, include_history)
     if not loaded:
         return
@@ -200,11 +208,12 @@ def search_memories(
     cosine = vectors @ query.vector
     keyword = scaled(view.at(rows), low=0.0)
     dense = scaled(cosine)
-    named = _named([row.subject for row in loaded], query)
+    told = reached.told(connection, owner, [memory.id for memory in records])
+    named = SUBJECT_BOOST * told if reached.about else _named([row.subject for row in loaded], query)
     timely = np.array([_timely(memory, when.asked) for memory in records])
     tie = np.array([_tie_break(memory, when.now) for memory in records])
     total = (keyword + dense) / 2 + named + timely + tie
-    covered = view.covered(rows)
+    covered = view.covered(rows, told, reached.terms)
     relevant = relevance(cosine, covered) >= floor
     for i in np.argsort(-total, kind="stable"):
         if not relevant[i]:

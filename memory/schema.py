@@ -245,14 +245,31 @@ tool_uses = Table(
     Index("tool_uses_tool", "owner", "agent", "tool", "at"),
 )
 
+entities = Table(
+    "entities",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("id", String(36), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("type", String, nullable=False),
+    Column("merged_into", String(36)),
+    Column("by_hand", Boolean, nullable=False),
+    Column("first_seen", Float, nullable=False),
+    Column("last_seen", Float, nullable=False),
+)
+"""Who and what memories tell of: derived from memories and from what was said about entities by hand (see `linking`)."""
+
 names = Table(
     "names",
     metadata,
     Column("owner", Integer, primary_key=True),
     Column("folded", Text, primary_key=True),
     Column("entity", String(36), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("role", Boolean, nullable=False),
+    Index("names_entity", "owner", "entity"),
 )
-"""What entities are called, without case and accents."""
+"""What entities are called, without case and accents; `role` marks what they are to the user ("sister")."""
 
 mentions = Table(
     "mentions",
@@ -260,14 +277,16 @@ mentions = Table(
     Column("owner", Integer, primary_key=True),
     Column("entity", String(36), primary_key=True),
     Column("memory_id", String(36), primary_key=True),
+    Column("part", Integer, nullable=False),
     Index("mentions_memory", "owner", "memory_id"),
+    Index("mentions_part", "owner", "entity", "part"),
 )
-"""Which memories name which entity, whatever their status."""
+"""Which memories name which entity, whatever their status: 2 as what they are about, 1 as the value of their slot, or 0."""
 
 
 def _kinds(connection: Connection) -> None:
     """Add episodes, procedures, entities, sessions, and the use of tools."""
-    for table in (records, tool_uses, names, mentions):
+    for table in (records, tool_uses, entities, names, mentions):
         table.create(connection, checkfirst=True)
 
 

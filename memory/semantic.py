@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection, select
 
-from sharpwave.memory import keywords
+from sharpwave.memory import keywords, linking
 from sharpwave.memory.errors import OwnershipError
 from sharpwave.memory.ledger import add_statistics, from_timestamp, insert_row
 from sharpwave.memory.records import Memory
@@ -56,7 +56,7 @@ def index_terms(memory: Memory) -> list[str]:
 
 
 def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) -> None:
-    """Write a version; whatever version of its id was current no longer is. The row waits to be indexed."""
+    """Write a version, and whom it names; whatever version of its id was current no longer is. The row waits to be indexed."""
     statement = "UPDATE memories SET current = 0, indexed = 0 WHERE owner = ? AND id = ? AND current"
     connection.exec_driver_sql(statement, (owner, memory.id))
     found = index_terms(memory)
@@ -73,6 +73,7 @@ def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) 
     row = insert_row(connection, "memories", values)
     keywords.index(connection, VIEW, [(row, owner, found)])
     add_statistics(connection, owner, VIEW, 1, len(found))
+    linking.note(connection, owner, memory)
 
 
 def rewrite(connection: Connection, owner: int, memory: Memory) -> None:
@@ -188,6 +189,29 @@ def find(
         condition, values = f"{condition} AND kind IN {_AMONG}", [*values, json.dumps(list(kinds))]
     found = _rows(connection, f"{condition} ORDER BY recorded_at, m.row", owner, *values)
     return [read_row(row, owner) for row in found]
+
+
+def said(
+    connection: Connection,
+    owner: int,
+    condition: str,
+    values: Sequence[Any],
+    *,
+    limit: int,
+    as_of: datetime | None = None,
+) -> list[Memory]:
+    """Return up to `limit` live memories, or those that were valid at `as_of`, that fit a condition in SQL on `m`, with its order."""
+    when = LIVE if as_of is None else _VALID_AT
+    at = [] if as_of is None else [as_of.timestamp()] * 2
+    return [
+        read_row(row, owner) for row in _rows(connection, f"{when} AND {condition} LIMIT ?", owner, *at, *values, limit)
+    ]
+
+
+def rows_of(connection: Connection, owner: int, ids: Sequence[str]) -> list[int]:
+    """Return the row numbers of all versions of these memories."""
+    statement = f"SELECT row FROM memories WHERE owner = ? AND id IN {_AMONG}"
+    return [row for (row,) in fetch(connection, statement, (owner, json.dumps(list(ids))))]
 
 
 def live_among(connection: Connection, rows: Sequence[int]) -> set[int]:
