@@ -39,23 +39,20 @@ class Entities:
 
     # Looking
 
-    def list(self, owner: str, *, type: EntityType | None = None, told: bool = True) -> Sequence[Entity]:
-        """Return the owner's entities, those spoken of last first, without those that were merged into others.
+    def list(self, owner: str, *, told: bool = True, merged: bool = False) -> Sequence[Entity]:
+        """Return the owner's entities, those spoken of last first.
 
         Args:
             owner: whose.
-            type: of this type only.
             told: leave out those that no present memory tells of.
+            merged: with those that were merged into others.
         """
-        condition, values = "merged_into IS NULL", [] if type is None else [type]
-        if type is not None:
-            condition += " AND type = ?"
+        which = "" if merged else "AND merged_into IS NULL"
+        statement = f"SELECT id FROM entities WHERE owner = ? {which} ORDER BY last_seen DESC, id"
         with self.store.transaction(owner) as (connection, number):
-            statement = f"SELECT id FROM entities WHERE owner = ? AND {condition} ORDER BY last_seen DESC, id"
-            ids = [entity for (entity,) in fetch(connection, statement, (number, *values))]
             return [
                 _read(connection, number, owner, entity)
-                for entity in ids
+                for (entity,) in fetch(connection, statement, (number,))
                 if not told or relations.is_told(connection, number, entity)
             ]
 
@@ -113,7 +110,7 @@ class Entities:
         blocks: dict[str, list[int]] = {}
         for at, entity in enumerate(entities):
             words = [folded(name) for name in (entity.name, *entity.aliases) if not kin(folded(name))]
-            for key in {part for word in words for part in (*word.split(), word[:3])}:
+            for key in {part for word in words for part in (*word.split(), word[:2])}:
                 blocks.setdefault(key, []).append(at)
         pairs = {(a, b) for block in blocks.values() for a in block for b in block if a < b}
         found = [(entities[a], entities[b], _alike(entities[a], entities[b])) for a, b in sorted(pairs)]

@@ -51,6 +51,11 @@ class _Note:
     known: dict[str, list[Known]]
     parts: dict[str, int] = field(default_factory=dict)
 
+    def beside(self) -> set[str]:
+        """Return the entities that the memory names beyond doubt."""
+        sure = {among[0].id for among in self.known.values() if len(among) == 1 and not among[0].role}
+        return sure.union(self.parts)
+
     def mention(self, entity: str, part: int) -> None:
         self.parts[entity] = max(part, self.parts.get(entity, TEXT))
 
@@ -93,6 +98,12 @@ def _shorter(key: str, kind: str) -> list[str]:
     if len(words) > 1 and words[-1] in _LEGAL and kind in ("organization", "concept"):
         return [" ".join(words[:-1])]
     return [words[0]] if len(words) > 1 and kind == "person" and len(words[0]) > 1 else []
+
+
+def _written(name: str, kind: str) -> list[tuple[str, bool]]:
+    """Return a name with its shorter form, as they are written, for `call`."""
+    lengths = [len(form.split()) for form in _shorter(folded(name), kind)]
+    return [(name, False), *((" ".join(name.split()[:length]), False) for length in lengths)]
 
 
 def lookup(connection: Connection, owner: int, keys: Iterable[str]) -> dict[str, list[Known]]:
@@ -159,7 +170,7 @@ def _settle(told: _Note, one: Named) -> str:
         ]
     if not called:
         return _new(told, one, key, roles)
-    entity = choose(told.connection, told.owner, called, told.parts)
+    entity = choose(told.connection, told.owner, called, told.beside())
     _learn(told, entity, one, key, roles)
     return entity.id
 
@@ -203,7 +214,7 @@ def _learn(told: _Note, entity: Known, one: Named, key: str, roles: Sequence[str
         statement = f"UPDATE entities SET {column} = ? WHERE owner = ? AND id = ?"
         told.connection.exec_driver_sql(statement, (value, told.owner, entity.id))
     kind = changes.get("type", entity.type)
-    names = [] if kin(key) else [(one.name, False), *((form, False) for form in _shorter(key, kind))]
+    names = [] if kin(key) else _written(one.name, kind)
     call(told.connection, told.owner, entity.id, [*names, *((role, True) for role in roles)])
 
 
@@ -214,7 +225,7 @@ def _new(told: _Note, one: Named, key: str, roles: Sequence[str]) -> str:
         "INSERT INTO entities VALUES (?, ?, ?, ?, NULL, 0, ?, ?) ON CONFLICT DO NOTHING",
         (told.owner, entity, one.name, one.type, told.at, told.at),
     )
-    names = [] if kin(key) else [(one.name, False), *((form, False) for form in _shorter(key, one.type))]
+    names = [] if kin(key) else _written(one.name, one.type)
     call(told.connection, told.owner, entity, [*names, *((name, True) for name in roles)])
     fresh = Known(entity, one.name, one.type, entity, False, told.at, False)
     for name in (key, *_shorter(key, one.type)):
@@ -234,7 +245,7 @@ def _mention_known(told: _Note, words: naming.Words, found: Sequence[Named], sub
     for key, part in ((subject, SUBJECT), (value, VALUE)):
         meant = [k for k in told.known.get(key, []) if part == SUBJECT or not k.role]
         if meant:
-            told.mention(choose(told.connection, told.owner, meant, told.parts).id, part)
+            told.mention(choose(told.connection, told.owner, meant, told.beside()).id, part)
     named = {folded(one.name) for one in found}
     cased = any(gram.written for gram in words.grams)
     for gram, among in matches(words, told.known):
@@ -245,7 +256,7 @@ def _mention_known(told: _Note, words: naming.Words, found: Sequence[Named], sub
         ]
         if meant:
             about = gram.start == int(gram.mine) and subject == USER and not words.owns[gram.end - 1]
-            told.mention(choose(told.connection, told.owner, meant, told.parts).id, SUBJECT if about else TEXT)
+            told.mention(choose(told.connection, told.owner, meant, told.beside()).id, SUBJECT if about else TEXT)
 
 
 def matches(words: naming.Words, known: dict[str, list[Known]]) -> list[tuple[Gram, list[Known]]]:
@@ -285,7 +296,7 @@ def lay_over(connection: Connection, owner: int, record: Entity) -> None:
         (owner, record.id, *values, record.last_seen_at.timestamp()),
     )
     given = [name for name in (record.name, *record.aliases) if not kin(folded(name))]
-    shorter = [(form, False) for form in _shorter(folded(record.name), record.type)]
+    shorter = _written(record.name, record.type)[1:]
     call(connection, owner, record.id, [*((name, False) for name in given), *shorter])
 
 

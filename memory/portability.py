@@ -26,6 +26,8 @@ BATCH = 500
 MOST_VERSIONS = 10**6
 COUNTED = ("memories", "utterances", "records", "events")
 """What the header counts; records are episodes, procedures, entities and sessions."""
+TYPE = "entity_type"
+"""What the type of an entity is called in a line, where `type` says which record it is."""
 MODELS: dict[str, type[Record]] = {"memory": Memory, "utterance": Utterance, **KINDS}
 
 T = TypeVar("T")
@@ -71,7 +73,10 @@ def export(store: "MemoryStore", owner: str) -> Iterator[dict[str, Any]]:
     ]
     typed += [(record.kind, record) for record in kept] + [("event", event) for event in events]
     for kind, record in typed:
-        yield {"type": kind, **record.model_dump(mode="json", exclude={"owner"})}
+        fields = record.model_dump(mode="json", exclude={"owner"})
+        if "type" in fields:  # of an entity
+            fields[TYPE] = fields.pop("type")
+        yield {"type": kind, **fields}
 
 
 def load(store: "MemoryStore", owner: str, lines: Iterable[str | bytes]) -> Imported:
@@ -150,6 +155,8 @@ def _read(owner: str, lines: Iterable[str | bytes]) -> list[Record]:
     for number, line in numbered:
         fields = _object(number, line)
         kind = fields.pop("type", None)
+        if TYPE in fields and kind == Entity.kind:
+            fields["type"] = fields.pop(TYPE)
         if kind == "event":
             _checked(number, Event, fields)
         elif kind in MODELS:
