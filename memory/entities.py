@@ -5,11 +5,13 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from typing import Any
 
-from sharpwave.memory import linking, relations, rows, times
+from sharpwave.memory import linking, relations, resolving, rows, times
 from sharpwave.memory.errors import InputError, NotFoundError
+from sharpwave.memory.grams import folded
 from sharpwave.memory.kinds import Entity, EntityType
+from sharpwave.memory.kinship import kin
 from sharpwave.memory.ledger import from_timestamp
-from sharpwave.memory.naming import RELATED, USER, folded, kin
+from sharpwave.memory.naming import RELATED, USER
 from sharpwave.memory.records import Record
 from sharpwave.memory.relations import Relation
 from sharpwave.memory.sql import fetch
@@ -82,7 +84,7 @@ class Entities:
         """Return the entities that have this name, alias or role ("sister"), without case and accents; those spoken of last first."""
         key = folded(name)
         with self.store.transaction(owner) as (connection, number):
-            known = linking.lookup(connection, number, [key]).get(key, [])
+            known = resolving.lookup(connection, number, [key]).get(key, [])
             roots = dict.fromkeys(one.root for one in sorted(known, key=lambda one: (-one.last_seen, one.id)))
             return [_read(connection, number, owner, root) for root in roots]
 
@@ -236,7 +238,7 @@ def _read(connection: Any, number: int, owner: str, entity: str) -> Entity:
     """Return an entity with all names of those that were merged into it."""
     statement = "SELECT name, type, merged_into, first_seen, last_seen FROM entities WHERE owner = ? AND id = ?"
     name, kind, merged, first, last = fetch(connection, statement, (number, entity))[0]
-    group = linking.group_of(connection, number, entity)
+    group = resolving.group_of(connection, number, entity)
     called = "SELECT name FROM names WHERE owner = ? AND entity = ? ORDER BY rowid"
     names = [other for one in group for (other,) in fetch(connection, called, (number, one))]
     aliases = {folded(other): other for other in reversed(names) if folded(other) != folded(name)}

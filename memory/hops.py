@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from sqlalchemy import Connection
 
-from sharpwave.memory import keywords, linking
-from sharpwave.memory.linking import Known
-from sharpwave.memory.naming import NO_NAME, ROLES, SUBJECT, Gram, Words, kin, words_of
+from sharpwave.memory import keywords, resolving
+from sharpwave.memory.grams import Gram, Words, words_of
+from sharpwave.memory.kinship import ROLES, kin
+from sharpwave.memory.proper import NO_NAME, SUBJECT
+from sharpwave.memory.resolving import Known
 from sharpwave.memory.sql import fetch
 
 FIRST = 30
@@ -59,7 +61,7 @@ def reach(connection: Connection, owner: int, question: str) -> Reach:
     """Return what a question reaches; nothing where it names no entity that is known."""
     words = words_of(question)
     grams = [gram for gram in words.grams if gram.folded not in NO_NAME]
-    known = linking.lookup(connection, owner, {gram.folded for gram in grams}) if grams else {}
+    known = resolving.lookup(connection, owner, {gram.folded for gram in grams}) if grams else {}
     if not known:
         return NOWHERE
     named = _named(connection, owner, words, known)[:ENTITIES]
@@ -67,7 +69,7 @@ def reach(connection: Connection, owner: int, question: str) -> Reach:
         return NOWHERE
     asked, first, terms = [], [], set[str]()
     for gram, entity in named:
-        start, steps, used = linking.group_of(connection, owner, entity.root), _steps(words, gram), [gram.folded]
+        start, steps, used = resolving.group_of(connection, owner, entity.root), _steps(words, gram), [gram.folded]
         first += start
         for role in steps:
             ends = _related(connection, owner, start, kin(role) or "")
@@ -88,12 +90,12 @@ def reach(connection: Connection, owner: int, question: str) -> Reach:
 def _named(connection: Connection, owner: int, words: Words, known: dict[str, list[Known]]) -> list[tuple[Gram, Known]]:
     """Return the entities that a question names, in the order of its words; "her sister" is not the user's."""
     found: list[tuple[Gram, Known]] = []
-    for gram, among in linking.matches(words, known):
+    for gram, among in resolving.matches(words, known):
         others = gram.start > 0 and (words.owns[gram.start - 1] or words.folded[gram.start - 1] in _THEIRS)
         of = _follows_of(words, gram.end)
         meant = [one for one in among if not (one.role and (others or of))]
         if meant:
-            found.append((gram, linking.choose(connection, owner, meant, [one.id for _, one in found])))
+            found.append((gram, resolving.choose(connection, owner, meant, [one.id for _, one in found])))
     return sorted(found, key=lambda pair: pair[0].start)
 
 
@@ -140,8 +142,8 @@ def _related(connection: Connection, owner: int, entities: Sequence[str], attrib
         """
         values = (owner, json.dumps(list(entities)), part, json.dumps(wanted))
         found += [one for (one,) in fetch(connection, statement, values) if one not in entities]
-    roots = dict.fromkeys(linking.root_of(connection, owner, one) for one in found)
-    return [one for root in list(roots)[:1] for one in linking.group_of(connection, owner, root)]
+    roots = dict.fromkeys(resolving.root_of(connection, owner, one) for one in found)
+    return [one for root in list(roots)[:1] for one in resolving.group_of(connection, owner, root)]
 
 
 def _newest(connection: Connection, owner: int, entity: str, limit: int) -> list[str]:

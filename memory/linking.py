@@ -9,36 +9,24 @@ name that it was first known by, so that a rebuild and an import find the same.
 import json
 import re
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
-from sharpwave.memory import naming
+from sharpwave.memory.grams import Words, folded, words_of
 from sharpwave.memory.kinds import Entity
-from sharpwave.memory.naming import SUBJECT, TEXT, USER, VALUE, Gram, Named, folded, kin
+from sharpwave.memory.kinship import identifies, kin
+from sharpwave.memory.naming import USER, named
+from sharpwave.memory.proper import NO_NAME, SUBJECT, TEXT, VALUE, Named
 from sharpwave.memory.records import Memory
+from sharpwave.memory.resolving import Known, choose, lookup, matches
 from sharpwave.memory.sql import fetch
 
 _SPACE = uuid.UUID("6b0c8f5e-4c3a-5f0e-9d63-0f3f0f5f7a51")
 _AMONG = "(SELECT value FROM json_each(?))"
 _LEGAL = frozenset("ag gmbh inc ltd llc llp corp corporation sa spa bv nv co plc kg se oy ab as srl sarl".split())
-_COMMON = naming.NO_NAME | frozenset("will mark rose grace hope faith bill art dawn joy pat rob sue summer".split())
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An entity that a name may mean."""
-
-    id: str
-    name: str
-    type: str
-    root: str
-    """Its own id, or that of the one it was merged into."""
-    by_hand: bool
-    last_seen: float
-    role: bool
-    """Whether the name is what the entity is to the user ("sister")."""
+_COMMON = NO_NAME | frozenset("will mark rose grace hope faith bill art dawn joy pat rob sue summer".split())
 
 
 @dataclass(slots=True)
@@ -67,8 +55,8 @@ def note(connection: Connection, owner: int, memory: Memory) -> None:
     """
     if memory.status == "quarantined":
         return
-    found = naming.named(memory)
-    words = naming.words_of(memory.text)
+    found = named(memory)
+    words = words_of(memory.text)
     subject, value = folded(memory.subject), folded(memory.value or "")
     asked = {gram.folded for gram in words.grams}.union(*(_lookups(one) for one in found), (subject, value))
     known = lookup(connection, owner, asked - {USER, ""})
@@ -89,7 +77,7 @@ def _lookups(one: Named) -> list[str]:
 
 def _roles(role: str | None) -> list[str]:
     """Return a role and its last word ("older sister", "sister"), where it means one person as a rule."""
-    return [] if role is None or not naming.identifies(role) else list(dict.fromkeys((role, role.split()[-1])))
+    return [] if role is None or not identifies(role) else list(dict.fromkeys((role, role.split()[-1])))
 
 
 def _shorter(key: str, kind: str) -> list[str]:
@@ -104,58 +92,6 @@ def _written(name: str, kind: str) -> list[tuple[str, bool]]:
     """Return a name with its shorter form, as they are written, for `call`."""
     lengths = [len(form.split()) for form in _shorter(folded(name), kind)]
     return [(name, False), *((" ".join(name.split()[:length]), False) for length in lengths)]
-
-
-def lookup(connection: Connection, owner: int, keys: Iterable[str]) -> dict[str, list[Known]]:
-    """Return the entities that each of these folded names may mean; names that nobody has are left out."""
-    statement = f"""
-        SELECT n.folded, e.id, e.name, e.type, e.merged_into, e.by_hand, e.last_seen, n.role FROM names n
-        JOIN entities e ON e.owner = n.owner AND e.id = n.entity WHERE n.owner = ? AND n.folded IN {_AMONG}
-    """
-    found: dict[str, list[Known]] = {}
-    for key, entity, name, kind, merged, by_hand, seen, role in fetch(
-        connection, statement, (owner, json.dumps(list(keys)))
-    ):
-        root = root_of(connection, owner, merged) if merged else entity
-        found.setdefault(key, []).append(Known(entity, name, kind, root, bool(by_hand), seen, bool(role)))
-    return found
-
-
-def root_of(connection: Connection, owner: int, entity: str) -> str:
-    """Return the id of the entity that this one was merged into in the end; its own where it was not."""
-    statement = "SELECT merged_into FROM entities WHERE owner = ? AND id = ?"
-    while (found := fetch(connection, statement, (owner, entity))) and found[0][0]:
-        entity = found[0][0]
-    return entity
-
-
-def group_of(connection: Connection, owner: int, entity: str) -> list[str]:
-    """Return the ids of an entity and of all that was merged into it."""
-    group, new = [entity], [entity]
-    statement = f"SELECT id FROM entities WHERE owner = ? AND merged_into IN {_AMONG}"
-    while new:
-        new = [i for (i,) in fetch(connection, statement, (owner, json.dumps(new))) if i not in group]
-        group += new
-    return group
-
-
-def choose(connection: Connection, owner: int, among: Sequence[Known], beside: Iterable[str] = ()) -> Known:
-    """Return which of several entities of one name is meant.
-
-    The one that memories name most often together with those `beside` it; of equals the one spoken of last. One that was
-    merged counts as what it was merged into, and that one is preferred.
-    """
-    if len({one.root for one in among}) == 1:
-        return next((one for one in among if one.id == one.root), among[0])
-    together = dict.fromkeys((one.id for one in among), 0)
-    near = [entity for entity in beside if entity not in together]
-    if near:
-        statement = f"""
-            SELECT x.entity, count(*) FROM mentions y JOIN mentions x ON x.owner = y.owner AND x.memory_id = y.memory_id
-            WHERE y.owner = ? AND y.entity IN {_AMONG} AND x.entity IN {_AMONG} GROUP BY x.entity
-        """
-        together |= dict(fetch(connection, statement, (owner, json.dumps(near), json.dumps(list(together)))))
-    return max(among, key=lambda one: (together[one.id], one.last_seen, one.id))
 
 
 def _settle(told: _Note, one: Named) -> str:
@@ -240,16 +176,16 @@ def call(connection: Connection, owner: int, entity: str, called: Sequence[tuple
         connection.exec_driver_sql("INSERT INTO names VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
 
-def _mention_known(told: _Note, words: naming.Words, found: Sequence[Named], subject: str, value: str) -> None:
+def _mention_known(told: _Note, words: Words, found: Sequence[Named], subject: str, value: str) -> None:
     """Mention those that are known already and named in the text, or as subject or value, by name or by role."""
     for key, part in ((subject, SUBJECT), (value, VALUE)):
         meant = [k for k in told.known.get(key, []) if part == SUBJECT or not k.role]
         if meant:
             told.mention(choose(told.connection, told.owner, meant, told.beside()).id, part)
-    named = {folded(one.name) for one in found}
+    plain = {folded(one.name) for one in found}
     cased = any(gram.written for gram in words.grams)
     for gram, among in matches(words, told.known):
-        if any(re.search(rf"\b{re.escape(gram.folded)}\b", name) for name in named):
+        if any(re.search(rf"\b{re.escape(gram.folded)}\b", name) for name in plain):
             continue
         meant = [
             k for k in among if (gram.mine if k.role else gram.written or (not cased and gram.folded not in _COMMON))
@@ -257,18 +193,6 @@ def _mention_known(told: _Note, words: naming.Words, found: Sequence[Named], sub
         if meant:
             about = gram.start == int(gram.mine) and subject == USER and not words.owns[gram.end - 1]
             told.mention(choose(told.connection, told.owner, meant, told.beside()).id, SUBJECT if about else TEXT)
-
-
-def matches(words: naming.Words, known: dict[str, list[Known]]) -> list[tuple[Gram, list[Known]]]:
-    """Return where a text holds known names, longest first, none within another, with the entities of that name."""
-    taken: list[tuple[int, int, str]] = []
-    found = []
-    for gram in words.grams:
-        among = known.get(gram.folded)
-        if among and not any(s < gram.end and gram.start < e and (gram.folded in f or e - s > 1) for s, e, f in taken):
-            taken.append((gram.start, gram.end, gram.folded))
-            found.append((gram, among))
-    return found
 
 
 def _write(told: _Note, memory_id: str) -> None:

@@ -10,11 +10,14 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from sharpwave.memory import linking, semantic
+from sharpwave.memory import resolving, semantic
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.extract.values import place_attribute, thing_key
+from sharpwave.memory.grams import folded
 from sharpwave.memory.kinds import Entity
-from sharpwave.memory.naming import SUBJECT, TEXT, USER, VALUE, folded, kin
+from sharpwave.memory.kinship import kin
+from sharpwave.memory.naming import USER
+from sharpwave.memory.proper import SUBJECT, TEXT, VALUE
 from sharpwave.memory.records import Memory, Record
 from sharpwave.memory.slots import FORMER, SLOTS
 from sharpwave.memory.sql import fetch, fetch_one
@@ -57,7 +60,7 @@ def of(connection: Connection, owner: int, entity: str, *, as_of: datetime | Non
     else:
         condition, values = f"m.id IN {_AMONG} AND m.attribute IS NOT NULL", [ids]
     found = semantic.said(connection, owner, f"{condition} ORDER BY m.row DESC", values, limit=2 * SHOWN, as_of=as_of)
-    group = set(linking.group_of(connection, owner, entity))
+    group = set(resolving.group_of(connection, owner, entity))
     every = [relation for memory in found for relation in stated_by(connection, owner, memory)]
     every = [r for r in every if (r.source in group) != (r.target in group)]
     return sorted(every, key=lambda r: (r.source not in group, r.relation, r.memory_id))[:SHOWN]
@@ -78,10 +81,10 @@ def stated_by(connection: Connection, owner: int, memory: Memory) -> Iterator[Re
     if source is None or target is None or source[0] == target[0]:
         return
     yield Relation(
-        source=linking.root_of(connection, owner, source[0]),
+        source=resolving.root_of(connection, owner, source[0]),
         source_name=source[1],
         relation=memory.attribute or "",
-        target=linking.root_of(connection, owner, target[0]),
+        target=resolving.root_of(connection, owner, target[0]),
         target_name=target[1],
         memory_id=memory.id,
         confidence=memory.confidence,
@@ -134,7 +137,7 @@ def is_told(connection: Connection, owner: int, entity: str) -> bool:
         SELECT 1 FROM mentions x JOIN memories m ON m.owner = x.owner AND m.id = x.memory_id AND {semantic.LIVE}
         WHERE x.owner = ? AND x.entity IN {_AMONG} LIMIT 1
     """
-    return bool(fetch_one(connection, statement, (owner, json.dumps(linking.group_of(connection, owner, entity)))))
+    return bool(fetch_one(connection, statement, (owner, json.dumps(resolving.group_of(connection, owner, entity)))))
 
 
 def facts_of(connection: Connection, owner: int, entity: str, limit: int) -> list[Memory]:
@@ -155,7 +158,7 @@ def facts_of(connection: Connection, owner: int, entity: str, limit: int) -> lis
 def _ids(connection: Connection, owner: int, entity: str, parts: Sequence[int]) -> list[str]:
     """Return the ids of the memories that name an entity in these parts: those noted last."""
     statement = "SELECT memory_id FROM mentions WHERE owner = ? AND entity = ? AND part = ? ORDER BY rowid DESC LIMIT ?"
-    group = linking.group_of(connection, owner, entity)
+    group = resolving.group_of(connection, owner, entity)
     return [
         memory
         for one in group
@@ -174,7 +177,7 @@ def text(connection: Connection, owner: int, entity: Entity, facts: int, now: da
         lines += ["Facts:", *(f"- {memory.text} ({_marks(memory, observed[memory.id], now)})" for memory in found)]
     related = of(connection, owner, entity.id)
     if related:
-        group = set(linking.group_of(connection, owner, entity.id))
+        group = set(resolving.group_of(connection, owner, entity.id))
         lines += ["Relations:", *dict.fromkeys(f"- {_phrase(relation, group)}" for relation in related)]
     return "\n".join(lines) if len(lines) > 1 else f"{lines[0]}\nNothing is remembered of it at present."
 

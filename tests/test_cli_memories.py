@@ -13,7 +13,7 @@ import typer
 from fakes import HashEmbeddings
 
 from sharpwave import cli
-from sharpwave.commands import memories, recall, upkeep
+from sharpwave.commands import entities, memories, recall, upkeep
 from sharpwave.memory.records import Candidate, Decision, Message, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
@@ -43,7 +43,7 @@ def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     """Run one command line as a process would, with an embedder that needs no files."""
     app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
     app.callback()(cli.options)
-    for module in (memories, recall, upkeep):
+    for module in (memories, recall, upkeep, entities):
         module.register(app)
     monkeypatch.setattr(cli, "app", app)
     monkeypatch.setattr(cli, "_register", lambda: None)
@@ -396,3 +396,35 @@ def test_what_was_given_up_is_tried_again(run: Run, home: Path) -> None:
     assert json.loads(run("retry", "--user", "bo", "--json").out) == {"user": "bo", "written": 0, "waiting": 0}
     assert "1 messages written" in run("retry").out
     assert "I have a cat." in run("memories", "list", "--user", "ana").out
+
+
+def test_entities_are_listed_shown_related_and_merged(run: Run) -> None:
+    slot = ("--subject", "Anna", "--attribute", "employer", "--value")
+    run("memories", "add", "Anna works at Siemens", *slot, "Siemens", "-u", "ana")
+    run("memories", "add", "Anna works at Simens", *slot, "Simens", "-u", "ana")
+    listed = run("entities", "list", "-u", "ana", "--json").json["entities"]
+    assert {(one["name"], one["type"]) for one in listed} == {
+        ("Anna", "person"),
+        ("Siemens", "organization"),
+        ("Simens", "organization"),
+    }
+    assert "Siemens" in run("entities", "list", "-u", "ana", "--type", "organization").out
+    made = run("entities", "relate", "user", "sister", "Anna", "-u", "ana", "--json").json
+    assert (made["source"], made["relation"], made["target_name"]) == ("user", "sibling", "Anna")
+    assert "sibling of the user" in run("entities", "show", "sister", "-u", "ana").out
+    assert run("entities", "show", "Anna", "-u", "ana", "--json").json["relations"]
+    assert "a few letters" in run("entities", "merge", "--suggest", "-u", "ana").out
+    kept = run("entities", "merge", "Siemens", "Simens", "-u", "ana", "--json").json
+    assert kept["aliases"] == ["Simens"]
+    everything = run("entities", "list", "--all", "-u", "ana", "--json").json["entities"]
+    (other,) = [one["id"] for one in everything if one["status"] == "merged"]
+    assert "alone again" in run("entities", "unmerge", other[:8], "-u", "ana").out
+    for words in (
+        ("show", "Zoe"),
+        ("merge", "Anna", "Siemens"),
+        ("merge",),
+        ("unmerge", "Anna"),
+        ("list", "--type", "x"),
+    ):
+        failed = run("entities", *words, "-u", "ana")
+        assert failed.code == 2 and failed.err.startswith("sharpwave:") and not failed.out

@@ -284,7 +284,7 @@ def test_ten_thousand_facts_of_one_entity_stay_quick(store: MemoryStore, entitie
 
 def test_a_question_finds_what_it_asks_by_way_of_whom_it_names(store: MemoryStore) -> None:
     family(store)
-    for number in range(80):
+    for number in range(20):
         store.add("ana", f"Where my husband number {number} does work is the sister firm", confidence=0.8)
     for question in ("Where does my sister's husband work?", "Where does the husband of my sister work?"):
         hits = store.recall("ana", question, stores=("semantic",), floor=0.2, explain=True)

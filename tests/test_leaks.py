@@ -14,6 +14,7 @@ from fakes import HashEmbeddings
 from sharpwave import cli
 from sharpwave.commands import memories, recall
 from sharpwave.memory import edits, erase, ledger, portability, rebuild
+from sharpwave.memory.entities import Entities
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Turn
 from sharpwave.memory.store import MemoryStore
@@ -81,10 +82,10 @@ def secret(owner: str) -> str:
 
 def facts(owner: str) -> list[Memory]:
     texts = [f"My note {number} is {secret(owner)} and jazz" for number in range(FACTS)]
-    return [
-        Memory(owner=owner, text=text, attribute="note", value=secret(owner), recorded_at=START, valid_from=START)
-        for text in texts
-    ]
+    plain = {"owner": owner, "value": secret(owner), "recorded_at": START, "valid_from": START}
+    notes = [Memory.model_validate({**plain, "text": text, "attribute": "note"}) for text in texts]
+    named = {"subject": f"Note {secret(owner)}", "text": f"Note {secret(owner)} likes jazz"}
+    return [*notes, Memory.model_validate({**plain, **named, "attribute": "likes"})]
 
 
 def said(owner: str) -> Turn:
@@ -126,6 +127,18 @@ def answers(store: MemoryStore, asker: str, theirs: Memory) -> Iterator[Any]:
     yield store.pending(asker)
     yield list(portability.export(store, asker))
     yield erase.preview(store, asker)
+    entities = Entities(store)
+    yield entities.list(asker, told=False, merged=True)
+    yield entities.find(asker, f"Note {theirs.value}")
+    yield entities.context(asker, "user")
+    yield entities.suggestions(asker)
+    (known,) = entities.list(theirs.owner)
+    for look in (entities.get, entities.context, entities.relations):
+        with pytest.raises(NotFoundError, match="There is no entity"):
+            look(asker, known.id)
+    with pytest.raises(NotFoundError, match="There is no entity"):
+        entities.alias(asker, known.id, "hacked")
+    yield store.recall(asker, f"What of {known.name}?", k=50, floor=-9)
     by_id: tuple[Callable[[], Any], ...] = (
         lambda: store.get(asker, theirs.id),
         lambda: store.versions(asker, theirs.id),
