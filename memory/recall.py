@@ -105,18 +105,26 @@ class View:
         """Return the scores of these rows, 0 where the view does not hold one."""
         return self._of(rows, self.scores)
 
-    def covered(self, rows: np.ndarray, granted: np.ndarray | None = None, terms: Collection[str] = ()) -> np.ndarray:
-        """Return, for each row, the share of the question's terms that it holds, by weight: 0..1; `granted` rows hold `terms`."""
-        held, given = np.zeros(len(self.rows)), np.zeros(len(self.rows))
-        for term, holding in self.found.items():
-            places = keywords.places(self.rows, holding)
-            held[places] += self.weights[term]
-            given[places] += self.weights[term] if term in terms else 0.0
-        shares = self._of(rows, held)
-        if granted is not None and terms:
-            whole = sum(self.weights.get(term, 0.0) for term in terms)
-            shares = shares + granted * (whole - self._of(rows, given))
-        return shares / max(sum(self.weights.values()), 1e-9)
+    def covered(self, rows: np.ndarray) -> np.ndarray:
+        """Return, for each row, the share of the question's terms that it holds, by weight: 0..1."""
+        return self._of(rows, self._held(self.found)) / self.weight
+
+    def lacking(self, rows: np.ndarray, terms: Collection[str]) -> np.ndarray:
+        """Return, for each row, the weight of those of `terms` that it does not hold."""
+        whole = sum(self.weights.get(term, 0.0) for term in terms)
+        return whole - self._of(rows, self._held(terms))
+
+    @property
+    def weight(self) -> float:
+        """The weight of all terms together (> 0)."""
+        return max(sum(self.weights.values()), 1e-9)
+
+    def _held(self, terms: Iterable[str]) -> np.ndarray:
+        held = np.zeros(len(self.rows))
+        for term in terms:
+            if term in self.found:
+                held[keywords.places(self.rows, self.found[term])] += self.weights[term]
+        return held
 
     def _of(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         if not len(self.rows):
@@ -206,14 +214,15 @@ def search_memories(
     rows = np.array([row.row for row in loaded])
     vectors = stack([row.vector for row in loaded])
     cosine = vectors @ query.vector
-    keyword = scaled(view.at(rows), low=0.0)
-    dense = scaled(cosine)
     told = reached.told(connection, owner, [memory.id for memory in records])
+    implied = told * view.lacking(rows, reached.terms)
+    keyword = scaled(view.at(rows) + implied, low=0.0)
+    dense = scaled(cosine)
     named = SUBJECT_BOOST * told if reached.about else _named([row.subject for row in loaded], query)
     timely = np.array([_timely(memory, when.asked) for memory in records])
     tie = np.array([_tie_break(memory, when.now) for memory in records])
     total = (keyword + dense) / 2 + named + timely + tie
-    covered = view.covered(rows, told, reached.terms)
+    covered = view.covered(rows) + implied / view.weight
     relevant = relevance(cosine, covered) >= floor
     for i in np.argsort(-total, kind="stable"):
         if not relevant[i]:
