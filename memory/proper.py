@@ -127,7 +127,7 @@ _OPENERS = frozenset(
     many most some few several another other one two three four five six seven eight nine ten first last next this that these
     those there here what which who whose how why where remember note update fyi dear speaking being having going working
     living moving having got has had went came saw met call ask tell give take let make get see look check well oh ah also
-    plus minus great good nice cool lovely love like hope hoping wish glad sorry thought happy excited sounds looks seems feels woah whoa wow alright right talk miss
+    plus minus great good nice cool lovely love like hope hoping wish glad sorry thought happy excited sounds looks seems feels bye aww go hang definitely absolutely totally woah whoa wow alright right talk miss
     je tu il elle nous vous yo ich wir ik jag jeg eu io noi nosotros my our your his her its their the a an in on at to from by of
     off for with about over under near between we they he she you it not can could will would should may might must shall do
     does did is are was were been am has have""".split()
