@@ -284,10 +284,19 @@ mentions = Table(
 """Which memories name which entity, whatever their status: 2 as what they are about, 1 as the value of their slot, or 0."""
 
 
+WEIGHT = "json_extract(record, '$.pinned') DESC, json_extract(record, '$.importance') DESC, valid_from DESC"
+"""Order of `memories` by how much they weigh."""
+OF_THE_USER = "current AND status = 'active' AND valid_to IS NULL AND subject = 'user'"
+"""Of a row of `memories`: it says what holds of the user."""
+
+
 def _kinds(connection: Connection) -> None:
     """Add episodes, procedures, entities, sessions, and the use of tools."""
     for table in (records, tool_uses, entities, names, mentions):
         table.create(connection, checkfirst=True)
+    connection.exec_driver_sql(
+        f"CREATE INDEX IF NOT EXISTS memories_weighty ON memories (owner, {WEIGHT}) WHERE {OF_THE_USER}"
+    )
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies, _links, _kinds)
