@@ -28,8 +28,10 @@ from tenacity import (
     wait_exponential,
 )
 
+from sharpwave.graphs.keep import said
+from sharpwave.graphs.nodes import Node
 from sharpwave.graphs.state import Context, State, context_of, milliseconds
-from sharpwave.graphs.write import Node, said, used
+from sharpwave.graphs.write import used
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, StoreError
