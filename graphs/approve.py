@@ -146,6 +146,7 @@ def _settled(decision: Decision, question: Question, answers: Sequence[Question]
     """Return a decision as the user answered it."""
     if next(answer["approved"] for answer in answers if _same(question, answer)):
         return decision.model_copy(update={"reason": f"{decision.reason}; approved by the user"})
-    change = f"to {question['new']!r}" if decision.op == "UPDATE" else "and delete it"
-    reason = f"the user refused to change {question['old']!r} {change}; {decision.reason}"
+    old, new = question["old"], question["new"]
+    change = f"delete {old!r}" if new is None else f"change {old!r} to {new!r}"
+    reason = f"the user refused to {change}; {decision.reason}"
     return decision.model_copy(update={"op": "NOOP", "target": None, "text": None, "reason": reason})

@@ -1,5 +1,8 @@
 """Asking the user before memories are deleted or changed: what is asked, what an answer does, and what waits."""
 
+import io
+import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
@@ -13,6 +16,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 from talking import done, reply, say, texts, user
 
+from sharpwave import cli
 from sharpwave.graphs import Context, State, build_agent, build_write, thread_config, write_pending
 from sharpwave.graphs.approve import WAITS
 from sharpwave.graphs.keep import PATIENCE
@@ -340,3 +344,78 @@ def test_incognito_asks_nothing(store: MemoryStore) -> None:
 def test_what_is_asked_holds_no_secret(store: MemoryStore) -> None:
     question = asked(say(asking(store), "I sold my car. My password is correct-horse-9."))
     assert "correct-horse-9" not in repr(question) and "[secret: password]" in question["said"]
+
+
+# In the chat
+
+
+@pytest.fixture
+def chat(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command of `sharpwave` at a terminal where `typed` is answered, or without one; returns code, out and err."""
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
+
+    def run(*arguments: str, typed: Sequence[str] | None = None) -> tuple[int, str, str]:
+        lines = iter(typed or ())
+
+        def read(prompt: str = "") -> str:
+            line = next(lines, None)
+            if line is None:
+                raise EOFError
+            if line == "^C":
+                raise KeyboardInterrupt
+            return line
+
+        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(tmp_path / "home"), *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: typed is not None)
+        monkeypatch.setattr("builtins.input", read)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+@pytest.mark.parametrize(("typed", "left"), [(["what?", "y"], []), (["n"], [CAR])])
+def test_the_chat_asks_and_goes_by_the_answer(typed: list[str], left: list[str], chat: Any, store: MemoryStore) -> None:
+    code, out, err = chat("chat", "--user", "ana", "--confirm", "--once", SOLD, typed=typed)
+    assert code == 0 and "delete “I have a car.”" in err and "because of “I sold my car.”" in err
+    assert ("DELETE" if typed[-1] == "y" else "NOOP") in out
+    assert texts(store) == ["I bought a bike.", *left] and store.pending() == []
+
+
+def test_some_of_what_the_chat_asks_may_be_approved(chat: Any, store: MemoryStore) -> None:
+    store.add("ana", "I have a moped.", attribute="possession", value="moped")
+    chat("chat", "--user", "ana", "--confirm", "--once", "I sold my car. I sold my moped.", typed=["3", "1, 3", " 2 "])
+    assert texts(store) == [CAR]
+
+
+@pytest.mark.parametrize("key", [[], ["^C"]], ids=["Ctrl-D", "Ctrl-C"])
+def test_a_question_left_open_is_put_again_at_the_next_start(key: list[str], chat: Any, store: MemoryStore) -> None:
+    code, _, err = chat("chat", "--user", "ana", "--confirm", "--once", SOLD, typed=key)
+    assert code == 1 and "you are asked again" in err and texts(store) == [CAR] and len(store.pending()) == 1
+    code, _, err = chat("chat", "--user", "ana", "--confirm", typed=["y", "/quit"])
+    assert code == 0 and "delete “I have a car.”" in err and "Now written to memory: 1 waiting message." in err
+    assert texts(store) == ["I bought a bike."] and sorted(ops(store)) == ["ADD", "DELETE"]
+
+
+def test_without_a_terminal_the_chat_says_what_waits_and_how_to_approve_it(
+    chat: Any, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, out, err = chat("chat", "--user", "ana", "--confirm", "--once", SOLD, "--json")
+    result = json.loads(out)
+    assert code == 1 and result["reply"] and result["operations"] == result["errors"] == []
+    assert [d["old"] for d in result["approval"]["decisions"]] == [CAR]
+    assert "delete “I have a car.”" in err and "it waits for your approval" in err and "retry --user ana --yes" in err
+    monkeypatch.setenv("SHARPWAVE_CONFIRM", "true")
+    assert chat("retry", "--user", "ana")[0] == 1 and texts(store) == [CAR]
+    assert chat("retry", "--user", "ana", "--yes")[0] == 0 and texts(store) == ["I bought a bike."]
+
+
+def test_in_the_background_the_chat_cannot_ask(chat: Any, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHARPWAVE_WRITE", "background")
+    code, _, err = chat("chat", "--user", "ana", "--confirm", "--once", SOLD)
+    assert code == 2 and "SHARPWAVE_WRITE=inline" in err and store.pending() == []
