@@ -9,11 +9,12 @@ from langgraph.runtime import Runtime
 
 from sharpwave.graphs.nodes import Node
 from sharpwave.graphs.state import Context, State, context_of, failure, last_exchange, thread_of, timed, turn_of
-from sharpwave.memory.errors import OwnershipError
+from sharpwave.memory.errors import ModelError, OwnershipError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Turn, Usage
 from sharpwave.memory.secrets import kinds_in
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.turn_queue import TurnQueue
 
 CATCH_UP = 3
 """Turns that failed earlier, and are taken up again before one turn."""
@@ -33,12 +34,21 @@ def keep_node(memory: MemoryStore) -> Node:
         fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
         fresh |= {"questions": [], "answers": []}
         told = said(state, context, config)
-        kept = memory.queue([told]) if told is not None and context.remember else []
+        if told is None or not context.remember:
+            return fresh
+        try:
+            kept = memory.queue([told])
+            older = _failed_before(memory, told) if kept and exchange_of(state) else None
+            if older is not None:
+                memory.queue([older])  # it may have failed before it was kept verbatim
+        except ModelError as error:  # of the embedder
+            TurnQueue(memory.ledger).put(told)
+            memory.fail(told, str(error))
+            return {**fresh, **failure("keep", str(error))}
         if not kept:
             return fresh
         turn = kept[0]  # its secrets masked, as it will be read
         fresh["masked"] = kinds_in(turn.user_text)
-        older = _failed_before(memory, turn) if exchange_of(state) else None
         if older is not None:
             if not state["caught_up"]:
                 memory.fail(turn, "It waits for an earlier turn of this user, which could not be written.")

@@ -87,7 +87,7 @@ def add_write_nodes(
     graph.add_node("keep", keep_node(store))
     graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
     graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))
-    graph.add_node("apply", node("apply", apply or store, Applier, _apply))
+    graph.add_node("apply", node("apply", apply or store, Applier, lambda given: _apply(store, given)))
     graph.add_conditional_edges("keep", after_keep, ["extract", "apply", END])
     graph.add_conditional_edges("extract", _after_extract, ["decide", "apply", END])
     if sure is not None:
@@ -116,10 +116,10 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
         """Find what the turn says that is worth keeping; by rules where the budget allows no model call."""
         started = time.perf_counter()
         context, turn = context_of(runtime), Turn.model_validate(state["turn"])
-        known = memory.known(turn, KNOWN)
         degraded = state["degraded"]
         with _within_budget(memory, state, context, turn) as meter:
             try:
+                known = memory.known(turn, KNOWN)
                 candidates = extracted(extractor, turn, known)
             except BudgetExceeded as error:
                 if context.over_budget == "wait":
@@ -149,10 +149,10 @@ def _decide(memory: MemoryStore, policy: Policy) -> Node:
         started = time.perf_counter()
         context, turn = context_of(runtime), Turn.model_validate(state["turn"])
         candidates = [Candidate.model_validate(candidate) for candidate in state["candidates"]]
-        neighbours, revision = memory.neighbours(turn.owner, candidates)
         degraded = state["degraded"]
         with _within_budget(memory, state, context, turn) as meter:
             try:
+                neighbours, revision = memory.neighbours(turn.owner, candidates)
                 made = policy.decide(candidates, neighbours, turn)
             except BudgetExceeded as error:
                 if context.over_budget == "wait":
@@ -173,7 +173,7 @@ def _decide(memory: MemoryStore, policy: Policy) -> Node:
     return decide
 
 
-def _apply(applier: Applier) -> Node:
+def _apply(memory: MemoryStore, applier: Applier) -> Node:
     def apply(state: State) -> dict[str, Any]:
         """Carry out the decisions, in one transaction with the mark that the turn is written."""
         started = time.perf_counter()
@@ -186,6 +186,9 @@ def _apply(applier: Applier) -> Node:
             )
         except StaleDecision:
             return {"revision": STALE}
+        except ModelError as error:  # of the embedder
+            memory.fail(turn, str(error))
+            return {"revision": None, **failure("apply", str(error))}
         return {
             "operations": [*state["operations"], *(item.model_dump(mode="json") for item in done)],
             "revision": None,
@@ -204,7 +207,7 @@ def used(state: State) -> tuple[list[str], list[str]]:
 def _after_apply(state: State) -> Literal["decide", "keep", "__end__"]:
     if state["revision"] == STALE:
         return "decide"
-    return "keep" if catching_up(state) else "__end__"
+    return "keep" if catching_up(state) and not state["errors"] else "__end__"
 
 
 @contextmanager
