@@ -1,11 +1,13 @@
-"""From settings and a store to the graphs: which model answers, who extracts, who decides."""
+"""From settings and a store to the graphs: which model answers, who extracts, who decides, whether the user is asked."""
 
 from langchain_core.language_models.chat_models import BaseChatModel
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-from sharpwave.graphs import Context, State, build_agent, build_write
+from sharpwave.graphs import Context, State, build_agent, build_write, write_pending
 from sharpwave.graphs.agent import Write
 from sharpwave.graphs.background import BackgroundWriter, background_writer
+from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
@@ -21,20 +23,26 @@ def agent_graph(
     settings: Settings, store: MemoryStore, *, write: Write | None = None
 ) -> StateGraph[State, Context, State, State]:
     """Return the agent that the settings describe, uncompiled; `write` overrides theirs. Raises what `chat_model` raises."""
-    model = chat_model(settings)
+    model, write = chat_model(settings), write or settings.write
     return build_agent(
         model=_streaming(model),
         memory=store,
         extract=_extractor(settings, model),
         decide=_policy(settings, model),
-        write=write or settings.write,
+        write=write,
+        confirm=settings.confirm and write != "off",
     )
 
 
 def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Context, State, State]:
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
-    return build_write(memory=store, extract=extractor, decide=policy)
+    return build_write(memory=store, extract=extractor, decide=policy, confirm=settings.confirm)
+
+
+def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask: Ask | None) -> int:
+    """Write what waits in the queue, and return how many turns that were. Raises what `chat_model` raises."""
+    return write_pending(store, write_graph(settings, store).compile(checkpointer=InMemorySaver()), owner, ask=ask)
 
 
 def background(settings: Settings, store: MemoryStore) -> BackgroundWriter:

@@ -29,15 +29,15 @@ class Given:
 
     home: Path | None = None
 
-    def settings(self) -> Settings:
-        """Return the settings, with those options over them."""
-        return Settings.load(home=self.home)
+    def settings(self, **more: Any) -> Settings:
+        """Return the settings, with those options and `more` over them."""
+        return Settings.load(home=self.home, **more)
 
 
-def settings_of(context: typer.Context) -> Settings:
-    """Return the settings of this run."""
+def settings_of(context: typer.Context, **more: Any) -> Settings:
+    """Return the settings of this run; `more` are fields that options of the command set, None where one is not given."""
     given = context.find_object(Given) or Given()
-    return given.settings()
+    return given.settings(**more)
 
 
 def user_of(settings: Settings, user: str | None) -> str:

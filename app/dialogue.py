@@ -10,13 +10,15 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
 
-from sharpwave.assembly import agent_graph, background, write_graph
+from sharpwave.assembly import agent_graph, background, write_waiting
 from sharpwave.checkpoints import prune
-from sharpwave.graphs import Context, thread_config, write_pending
+from sharpwave.graphs import Context, thread_config
 from sharpwave.graphs.agent import Write
 from sharpwave.graphs.respond import rendered
 from sharpwave.graphs.state import milliseconds, turn_of
+from sharpwave.graphs.write import Ask
 from sharpwave.memory import times
 from sharpwave.memory.errors import ModelError
 from sharpwave.memory.records import Recall, Turn, new_id
@@ -60,6 +62,7 @@ class Dialogue:
         self._thread_id = thread_config(user, thread)["configurable"]["thread_id"]
         self.kept = False
         """Whether the last message is in the queue or in memory, whatever became of its answer."""
+        self._last = self._context(times.now())
 
     def say(
         self, text: str, token: Callable[[str], None] | None = None, *, now: datetime | None = None
@@ -67,43 +70,55 @@ class Dialogue:
         """Answer a message, write it to memory, and return what came of it, as plain data (see `_result`).
 
         The message is queued before anything else, so whatever cuts this call off (an error, Ctrl-C, a kill) loses
-        nothing: it is written with the next message, or by `resume`.
+        nothing: it is written with the next message, or by `resume`. Where the user is to be asked first, `approval` of
+        the result says what about, and `answer` goes on.
 
         Args:
             text: what the user says.
             token: called with each piece of a model's reply as it comes.
             now: when it is said; by default the present.
         """
-        started = time.perf_counter()
         self.kept = False
         self._settle()
-        context = self._context(now or times.now())
+        context = self._last = self._context(now or times.now())
         message = HumanMessage(text, id=new_id())
         turn = turn_of([message], context, self.thread)
         if self.remember:
             self._queue(turn)
             self.kept = True
         try:
-            state = self._agent.invoke({"messages": [message]}, self._config(token), context=context, durability="exit")
+            return self._run({"messages": [message]}, token)
         except (ModelError, KeyboardInterrupt) as error:
             if self.remember:  # noted as a failure, the turn is taken up before the next one, in order
                 self.store.fail(turn, str(error) or "interrupted")
             if self._writer:
                 self._writer.add(turn)
             raise
+
+    def answer(self, answer: bool | list[int]) -> dict[str, Any]:
+        """Go on with what the last message stopped for, and return what came of it, as `say` does.
+
+        Args:
+            answer: whether all of it may be done, or the numbers of what may.
+        """
+        return self._run(Command(resume=answer))
+
+    def _run(self, given: Any, token: Callable[[str], None] | None = None) -> dict[str, Any]:
+        started = time.perf_counter()
+        state = self._agent.invoke(given, self._config(token), context=self._last, durability="exit")
         if isinstance(self.saver, SqliteSaver):
             prune(self.saver, self.settings.keep_checkpoints, self._thread_id)
-        return self._result(state, context, milliseconds(started))
+        return self._result(state, self._last, milliseconds(started))
 
-    def resume(self) -> tuple[int, int]:
+    def resume(self, ask: Ask | None = None) -> tuple[int, int]:
         """Write the user's messages that wait in the queue; returns how many were written and how many still wait.
 
-        What is written in the background is not waited for.
+        What is written in the background is not waited for. `ask` puts to the user what approval is needed for.
         """
         waiting = self.store.pending(self.user) if self.remember and not self._writer else []
         if not waiting:
             return 0, 0
-        write_pending(self.store, write_graph(self.settings, self.store).compile(), self.user)
+        write_waiting(self.settings, self.store, self.user, ask)
         left = len(self.store.pending(self.user))
         return max(0, len(waiting) - left), left
 
@@ -157,6 +172,7 @@ class Dialogue:
             "recalled": [{key: hit[key] for key in ("id", "text", "score")} for hit in state["recalled"]],
             "citations": state["citations"],
             "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],
+            "approval": next((stopped.value for stopped in state.get("__interrupt__", ())), None),
             "errors": state["errors"],
             "degraded": state["degraded"],
             "masked": state["masked"],

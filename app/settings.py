@@ -97,6 +97,8 @@ class Settings(BaseSettings):
     """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model."""
     write: Literal["inline", "background"] = "inline"
     """When a turn is written to memory: before the reply counts as done, or after it."""
+    confirm: bool = False
+    """Whether the user is asked before a memory is deleted, or changed by a decision that is not sure."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories a turn."""
     max_llm_calls_per_turn: int | None = Field(default=None, ge=1)
@@ -118,6 +120,12 @@ class Settings(BaseSettings):
                     f"{self.variable(field)}=llm needs a chat model. Set OPENAI_API_KEY, OPENAI_BASE_URL or "
                     f"SHARPWAVE_LOCAL_GGUF (and not SHARPWAVE_MODEL=none), or use rules."
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _asking_needs_somebody(self) -> Self:
+        if self.confirm and self.write == "background":
+            raise ValueError("SHARPWAVE_CONFIRM asks before a turn ends: it needs SHARPWAVE_WRITE=inline.")
         return self
 
     @property

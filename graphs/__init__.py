@@ -1,9 +1,9 @@
 """How a turn flows: the agent's graph, the writing graph, and what a caller passes to them."""
 
-from sharpwave.graphs.agent import Retriever, build_agent, thread_config, threads_of
+from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.respond import Responder, TemplateResponder
-from sharpwave.graphs.state import Context, State
+from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.write import build_write, write_pending
 from sharpwave.memory.writing import Applier
 

@@ -1,6 +1,5 @@
 """The agent: a turn goes begin → retrieve → respond → keep → extract → decide → apply."""
 
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
@@ -13,9 +12,10 @@ from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 
 from sharpwave.graphs.background import BackgroundWriter, background_writer, hand_over
+from sharpwave.graphs.nodes import Node, needed, node
 from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, tool_failed, wants_tools
-from sharpwave.graphs.state import Context, State, begun, context_of, milliseconds, moment
-from sharpwave.graphs.write import Node, add_write_nodes, needed, node, writers
+from sharpwave.graphs.state import Context, State, context_of, milliseconds, moment
+from sharpwave.graphs.write import add_write_nodes, begin_node, writers
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ConfigError, InputError
 from sharpwave.memory.extract import Extractor
@@ -50,6 +50,7 @@ def build_agent(
     tools: Sequence[BaseTool | Callable[..., Any]] = (),
     write: Write = "inline",
     writer: BackgroundWriter | None = None,
+    confirm: bool | float = False,
 ) -> StateGraph[State, Context, State, State]:
     """Return the agent's graph, uncompiled; compile it with your checkpointer and store.
 
@@ -68,10 +69,13 @@ def build_agent(
             agent that answers from memory and never writes to it.
         writer: who writes in the background, with steps of its own; by default one per store, with the `extract`,
             `decide` and `apply` of the agent that was built last. They must be objects then, not LangGraph nodes.
+        confirm: ask the user before each DELETE, and before each UPDATE that is less sure than this (0 to 1; True is
+            0.8). The run stops with LangGraph's `interrupt`, so it needs a checkpointer; see `sharpwave.graphs.approve`.
+            What waits in the queue is asked about by whoever takes it up, if that one asks.
 
     Raises:
-        ConfigError: there is no memory for a node that needs one, tools and no model to call them, no such `write`, or
-            steps that cannot work in the background.
+        ConfigError: there is no memory for a node that needs one, tools and no model to call them, no such `write`, a
+            `confirm` that is no confidence or with nobody to ask, or steps that cannot work in the background.
     """
     if tools and model is None and respond is None:
         raise ConfigError("Tools need a chat model to call them. Pass model=…, or leave the tools out.")
@@ -79,11 +83,13 @@ def build_agent(
         raise ConfigError(f"There is no write={write!r}; it is 'inline', 'background' or 'off'.")
     if writer and (write != "background" or extract or decide or apply):
         raise ConfigError("writer= goes with write='background', and brings its own extract, decide and apply.")
+    if confirm is not False and write != "inline":
+        raise ConfigError(f"confirm= asks the user before a run ends, so write={write!r} cannot. Use write='inline'.")
     toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
     respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [])
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
     graph = StateGraph(State, context_schema=Context)
-    graph.add_node("begin", _begin)
+    graph.add_node("begin", _begin_node(confirm))
     graph.add_node(
         "retrieve", node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores))
     )
@@ -99,7 +105,7 @@ def build_agent(
     else:
         graph.add_edge("respond", after)
     if write == "inline":
-        add_write_nodes(graph, memory, model, extract, decide, apply)
+        add_write_nodes(graph, memory, model, extract, decide, apply, confirm)
     elif write == "background":
         writer = writer or background_writer(needed(memory), *writers(model, extract, decide), apply)
         graph.add_node("keep", hand_over(writer))
@@ -107,11 +113,16 @@ def build_agent(
     return graph
 
 
-def _begin(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Check whose conversation it is and that something was said, and forget what the turn before left in the state."""
-    if not state.get("messages"):
-        raise InputError('There is no message to answer. Pass {"messages": [{"role": "user", "content": "…"}]}.')
-    return begun(state, context_of(runtime))
+def _begin_node(confirm: bool | float) -> Node:
+    begun = begin_node(confirm)
+
+    def begin(state: State, runtime: Runtime[Context], config: RunnableConfig) -> dict[str, Any]:
+        """Check whose conversation it is and that something was said, and forget what the turn before left in the state."""
+        if not state.get("messages"):
+            raise InputError('There is no message to answer. Pass {"messages": [{"role": "user", "content": "…"}]}.')
+        return begun(state, runtime, config)
+
+    return begin
 
 
 def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
@@ -141,18 +152,3 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
 
 def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Responder | Node:
     return TemplateResponder() if model is None else model_node(model, tools)
-
-
-def thread_config(user_id: str, thread: str) -> RunnableConfig:
-    """Return the config of a conversation: a checkpointer thread id made of owner and thread, so that two users who both
-    say `t1` never share messages."""
-    return {"configurable": {"thread_id": threads_of(user_id) + _digest(thread)}}
-
-
-def threads_of(user_id: str) -> str:
-    """Return what the checkpointer thread ids of all conversations of a user, and of nobody else, begin with."""
-    return f"{_digest(user_id)}-"
-
-
-def _digest(name: str) -> str:
-    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -28,14 +28,17 @@ from tenacity import (
     wait_exponential,
 )
 
+from sharpwave.graphs.keep import said
+from sharpwave.graphs.nodes import Node
 from sharpwave.graphs.state import Context, State, context_of, milliseconds
-from sharpwave.graphs.write import Node, said, used
+from sharpwave.graphs.write import used
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, StoreError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Turn, Usage, new_id
+from sharpwave.memory.secrets import kinds_in
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import metering
@@ -355,6 +358,7 @@ def hand_over(writer: BackgroundWriter) -> Callable[..., dict[str, Any]]:
         turn = said(state, context, config)
         if turn is None or not context.remember:
             return {"turn": {}}
+        turn = writer.memory.masked(turn.owner, turn)
         calls = context.max_llm_calls_per_turn
         budget = Budget(
             calls=None if calls is None else calls - usage.llm_calls,
@@ -363,6 +367,6 @@ def hand_over(writer: BackgroundWriter) -> Callable[..., dict[str, Any]]:
         )
         writer.add(turn, *used(state), budget)
         timings = {**state.get("timings_ms", {}), "keep": milliseconds(started)}
-        return {"turn": turn.model_dump(mode="json"), "timings_ms": timings}
+        return {"turn": turn.model_dump(mode="json"), "masked": kinds_in(turn.user_text), "timings_ms": timings}
 
     return keep

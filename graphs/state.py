@@ -1,5 +1,6 @@
 """What travels through the graphs: the state of a turn, and the values that a caller gives for a run."""
 
+import hashlib
 import time
 from collections.abc import Sequence
 from datetime import datetime
@@ -17,6 +18,9 @@ from sharpwave.memory.errors import ConfigError, InputError, OwnershipError
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.records import Message, Role, Turn, new_id
 from sharpwave.memory.times import UtcTime
+
+STALE = -2
+"""Revision that says: somebody else wrote in between, decide again."""
 
 
 def add_new_messages(left: Messages, right: Messages) -> Messages:
@@ -80,6 +84,10 @@ class State(TypedDict, total=False):
     """Ids of the memories that the policy saw."""
     revision: int | None
     """Of the owner's memories when it was decided; None where the decision does not depend on it."""
+    questions: list[dict[str, Any] | None]
+    """What the user is asked about each decision, None where nothing; see `sharpwave.graphs.approve`."""
+    answers: list[dict[str, Any]]
+    """What the user was asked about the turn, each with `approved`."""
     operations: list[dict[str, Any]]
     """What was done to memory (`Applied`)."""
     errors: list[dict[str, str]]
@@ -187,6 +195,8 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "decisions": [],
         "shown": [],
         "revision": None,
+        "questions": [],
+        "answers": [],
         "operations": [],
         "errors": [],
         "masked": [],
@@ -233,3 +243,28 @@ _ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "tool": "tool", "
 def milliseconds(started: float) -> float:
     """Return the milliseconds since `started`, a `time.perf_counter()`."""
     return round((time.perf_counter() - started) * 1000, 2)
+
+
+def timed(state: State, stage: str, started: float) -> dict[str, float]:
+    """Return the times of the turn so far, with that of a stage that began at `started`."""
+    return {**state.get("timings_ms", {}), stage: milliseconds(started)}
+
+
+def failure(stage: str, error: str) -> dict[str, Any]:
+    """Return the update of the state that says what went wrong."""
+    return {"errors": [{"stage": stage, "error": error}]}
+
+
+def thread_config(user_id: str, thread: str) -> RunnableConfig:
+    """Return the config of a conversation: a checkpointer thread id made of owner and thread, so that two users who both
+    say `t1` never share messages."""
+    return {"configurable": {"thread_id": threads_of(user_id) + _digest(thread)}}
+
+
+def threads_of(user_id: str) -> str:
+    """Return what the checkpointer thread ids of all conversations of a user, and of nobody else, begin with."""
+    return f"{_digest(user_id)}-"
+
+
+def _digest(name: str) -> str:
+    return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

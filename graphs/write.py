@@ -1,4 +1,4 @@
-"""Writing to memory: keep the turn verbatim, extract candidates, decide about each, apply.
+"""Writing to memory: keep the turn verbatim, extract candidates, decide about each, have it approved if so wanted, apply.
 
 The turn is kept durably before anything can fail. A failing model is an error in the state and a turn that stays in the
 queue, never an empty result; the user has the answer either way. What waits because it failed is taken up again before
@@ -12,23 +12,24 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
-from sharpwave.graphs.state import Context, State, begun, context_of, last_exchange, milliseconds, thread_of, turn_of
+from sharpwave.graphs.approve import approve, check_can_stop, question_node, sure_from
+from sharpwave.graphs.keep import PATIENCE, after_keep, catching_up, keep_node
+from sharpwave.graphs.nodes import Node, needed, node
+from sharpwave.graphs.state import STALE, Context, State, begun, context_of, failure, thread_config, timed
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, OwnershipError, SharpwaveError
+from sharpwave.memory.errors import BudgetExceeded, ModelError, SharpwaveError
 from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
-from sharpwave.memory.gate import worth_reading
-from sharpwave.memory.records import Candidate, Decision, Turn, Usage
-from sharpwave.memory.secrets import kinds_in
+from sharpwave.memory.records import Candidate, Decision, Turn
 from sharpwave.memory.store import MemoryStore, StaleDecision
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import Meter, metering, total
@@ -36,14 +37,6 @@ from sharpwave.memory.writing import Applier
 
 KNOWN = 10
 """Memories that an extractor is shown."""
-
-CATCH_UP = 3
-"""Turns that failed earlier, and are taken up again before one turn."""
-PATIENCE = 5
-"""Failures after which a turn no longer holds up the later ones of its owner; it stays in the queue."""
-
-Node = Callable[..., Any] | Runnable[Any, Any]
-"""Anything that LangGraph takes as a node."""
 
 
 def build_write(
@@ -53,22 +46,30 @@ def build_write(
     extract: Extractor | Node | None = None,
     decide: Policy | Node | None = None,
     apply: Applier | Node | None = None,
+    confirm: bool | float = False,
 ) -> StateGraph[State, Context, State, State]:
     """Return the writing graph, uncompiled: it remembers the last exchange in `messages`, or the `turn` it is given.
 
     Args: as of `build_agent`.
     """
     graph = StateGraph(State, context_schema=Context)
-    graph.add_node("begin", _begin)
-    add_write_nodes(graph, memory, model, extract, decide, apply)
+    graph.add_node("begin", begin_node(confirm))
+    add_write_nodes(graph, memory, model, extract, decide, apply, confirm)
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "keep")
     return graph
 
 
-def _begin(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Check whose conversation it is, and forget what an earlier turn left in the state."""
-    return begun(state, context_of(runtime))
+def begin_node(confirm: bool | float) -> Callable[..., dict[str, Any]]:
+    """Return the node that a run begins with."""
+
+    def begin(state: State, runtime: Runtime[Context], config: RunnableConfig) -> dict[str, Any]:
+        """Check whose conversation it is, and forget what an earlier turn left in the state."""
+        if confirm is not False:
+            check_can_stop(config)
+        return begun(state, context_of(runtime))
+
+    return begin
 
 
 def add_write_nodes(
@@ -78,17 +79,26 @@ def add_write_nodes(
     extract: Extractor | Node | None,
     decide: Policy | Node | None,
     apply: Applier | Node | None,
+    confirm: bool | float,
 ) -> None:
-    """Add keep → extract → decide → apply to a graph."""
-    store = needed(memory)
+    """Add keep → extract → decide → apply to a graph, with question → approve before the last where something is asked."""
+    store, sure = needed(memory), sure_from(confirm)
     extract, decide = writers(model, extract, decide)
-    graph.add_node("keep", _keep(store))
+    graph.add_node("keep", keep_node(store))
     graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
     graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))
-    graph.add_node("apply", node("apply", apply or store, Applier, _apply))
-    graph.add_conditional_edges("keep", _after_keep, ["extract", "apply", END])
+    graph.add_node("apply", node("apply", apply or store, Applier, lambda given: _apply(store, given)))
+    graph.add_conditional_edges("keep", after_keep, ["extract", "apply", END])
     graph.add_conditional_edges("extract", _after_extract, ["decide", "apply", END])
-    graph.add_conditional_edges("decide", _after_decide, ["apply", END])
+    if sure is not None:
+        graph.add_node("question", question_node(store, sure))
+        graph.add_node("approve", approve)
+        graph.add_conditional_edges(
+            "question", lambda state: "approve" if state["questions"] else "apply", ["approve", "apply"]
+        )
+        graph.add_edge("approve", "apply")
+    after = "apply" if sure is None else "question"
+    graph.add_conditional_edges("decide", lambda state: END if state["errors"] else after, [after, END])
     graph.add_conditional_edges("apply", _after_apply, ["decide", "keep", END])
 
 
@@ -101,99 +111,15 @@ def writers(
     return extract, decide or (RulesPolicy() if model is None else LLMPolicy(None if asked else model))
 
 
-def node(name: str, given: Any, shape: type, wrap: Callable[[Any], Node]) -> Any:
-    """Return what does the work of the node `name`: an object of its protocol, wrapped, or any LangGraph node as it is.
-
-    Raises:
-        ConfigError: it is neither.
-    """
-    if isinstance(given, shape) and not isinstance(given, type):
-        return wrap(given)
-    if isinstance(given, Runnable) or (callable(given) and not isinstance(given, type)):
-        return given
-    what = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
-    protocol = f"{shape.__module__}.{shape.__name__}"
-    raise ConfigError(f"{name}= was given {what}, which is neither an object like {protocol} nor a LangGraph node.")
-
-
-def needed(memory: MemoryStore | None) -> MemoryStore:
-    """Return `memory`; raises `ConfigError` when a node needs one and there is none."""
-    if memory is None:
-        raise ConfigError("This graph needs a memory. Pass memory=MemoryStore.open(folder).")
-    return memory
-
-
-def _keep(memory: MemoryStore) -> Node:
-    def keep(state: State, runtime: Runtime[Context], config: RunnableConfig) -> dict[str, Any]:
-        """Keep the turn verbatim and durably; what follows may fail, and is then done later."""
-        started = time.perf_counter()
-        context = context_of(runtime)
-        if not state["caught_up"]:
-            memory.spend(context.user_id, Usage.model_validate(state["usage"]))  # what answering has cost
-        fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
-        told = said(state, context, config)
-        kept = memory.queue([told]) if told is not None and context.remember else []
-        if not kept:
-            return fresh
-        turn = kept[0]  # its secrets masked, as it will be read
-        fresh["masked"] = kinds_in(turn.user_text)
-        older = _failed_before(memory, turn) if _exchange(state) else None
-        if older is not None:
-            if not state["caught_up"]:
-                memory.fail(turn, "It waits for an earlier turn of this user, which could not be written.")
-            elif state["caught_up"] == CATCH_UP:
-                return {
-                    **fresh,
-                    **_failure("keep", "Too many earlier turns wait to be written; this one waits behind them."),
-                }
-        return {
-            **fresh,
-            "turn": (older or turn).model_dump(mode="json"),
-            "caught_up": state["caught_up"] + bool(older),
-            "timings_ms": _timed(state, "keep", started),
-        }
-
-    return keep
-
-
-def _exchange(state: State) -> list[BaseMessage]:
-    """Return the messages that this run is to remember."""
-    return [m for m in last_exchange(state.get("messages", [])) if m.id not in state["incognito"]]
-
-
-def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
-    """Return the turn to be written: the last exchange of the conversation, else the one that was given."""
-    exchange = _exchange(state)
-    if not exchange and not state.get("turn"):
-        return None
-    turn = turn_of(exchange, context, thread_of(context, config)) if exchange else Turn.model_validate(state["turn"])
-    if turn.owner != context.user_id:
-        raise OwnershipError("The turn to be written belongs to another user than the context names.")
-    return turn if turn.user_text.strip() else None
-
-
-def _failed_before(memory: MemoryStore, turn: Turn) -> Turn | None:
-    """Return the oldest turn of the same owner that failed and holds up this one."""
-    waiting = memory.pending(turn.owner)
-    failed = (other for other, attempts, _ in waiting if 0 < attempts < PATIENCE)
-    return next((other for other in failed if (other.thread, other.message_id) != (turn.thread, turn.message_id)), None)
-
-
-def _after_keep(state: State) -> Literal["extract", "apply", "__end__"]:
-    if not state["turn"]:
-        return "__end__"
-    return "extract" if worth_reading(Turn.model_validate(state["turn"])) else "apply"
-
-
 def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
     def extract(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Find what the turn says that is worth keeping; by rules where the budget allows no model call."""
         started = time.perf_counter()
         context, turn = context_of(runtime), Turn.model_validate(state["turn"])
-        known = memory.known(turn, KNOWN)
         degraded = state["degraded"]
         with _within_budget(memory, state, context, turn) as meter:
             try:
+                known = memory.known(turn, KNOWN)
                 candidates = extracted(extractor, turn, known)
             except BudgetExceeded as error:
                 if context.over_budget == "wait":
@@ -205,7 +131,7 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
             "candidates": [candidate.model_dump(mode="json") for candidate in candidates],
             "degraded": degraded,
             "usage": total(state.get("usage"), meter.usage),
-            "timings_ms": _timed(state, "extract", started),
+            "timings_ms": timed(state, "extract", started),
         }
 
     return extract
@@ -223,10 +149,10 @@ def _decide(memory: MemoryStore, policy: Policy) -> Node:
         started = time.perf_counter()
         context, turn = context_of(runtime), Turn.model_validate(state["turn"])
         candidates = [Candidate.model_validate(candidate) for candidate in state["candidates"]]
-        neighbours, revision = memory.neighbours(turn.owner, candidates)
         degraded = state["degraded"]
         with _within_budget(memory, state, context, turn) as meter:
             try:
+                neighbours, revision = memory.neighbours(turn.owner, candidates)
                 made = policy.decide(candidates, neighbours, turn)
             except BudgetExceeded as error:
                 if context.over_budget == "wait":
@@ -241,29 +167,32 @@ def _decide(memory: MemoryStore, policy: Policy) -> Node:
             "shown": sorted({hit.id for near in neighbours for hit in near}),
             "revision": revision,
             "usage": total(state.get("usage"), meter.usage),
-            "timings_ms": _timed(state, "decide", started),
+            "timings_ms": timed(state, "decide", started),
         }
 
     return decide
 
 
-def _apply(applier: Applier) -> Node:
+def _apply(memory: MemoryStore, applier: Applier) -> Node:
     def apply(state: State) -> dict[str, Any]:
         """Carry out the decisions, in one transaction with the mark that the turn is written."""
         started = time.perf_counter()
         turn = Turn.model_validate(state["turn"])
         decisions = [Decision.model_validate(decision) for decision in state["decisions"]]
-        recalled, cited = ([], []) if _catching_up(state) else used(state)
+        recalled, cited = ([], []) if catching_up(state) else used(state)
         try:
             done = applier.apply(
                 turn, decisions, revision=state["revision"], shown=state["shown"], recalled=recalled, cited=cited
             )
         except StaleDecision:
             return {"revision": STALE}
+        except ModelError as error:  # of the embedder
+            memory.fail(turn, str(error))
+            return {"revision": None, **failure("apply", str(error))}
         return {
             "operations": [*state["operations"], *(item.model_dump(mode="json") for item in done)],
             "revision": None,
-            "timings_ms": _timed(state, "apply", started),
+            "timings_ms": timed(state, "apply", started),
         }
 
     return apply
@@ -275,24 +204,10 @@ def used(state: State) -> tuple[list[str], list[str]]:
     return recalled, [memory_id for memory_id in state["citations"] if memory_id in recalled]
 
 
-STALE = -2
-"""Revision that says: somebody else wrote in between, decide again."""
-
-
-def _after_decide(state: State) -> Literal["apply", "__end__"]:
-    return "__end__" if state["errors"] else "apply"
-
-
 def _after_apply(state: State) -> Literal["decide", "keep", "__end__"]:
     if state["revision"] == STALE:
         return "decide"
-    return "keep" if _catching_up(state) else "__end__"
-
-
-def _catching_up(state: State) -> bool:
-    """Whether the turn at work is an earlier one, so that this run's own still waits."""
-    exchange = _exchange(state)
-    return bool(exchange) and Turn.model_validate(state["turn"]).message_id not in {message.id for message in exchange}
+    return "keep" if catching_up(state) and not state["errors"] else "__end__"
 
 
 @contextmanager
@@ -315,32 +230,39 @@ def _failed(
 ) -> dict[str, Any]:
     """Leave the turn in the queue, and say why."""
     memory.fail(turn, str(error))
-    return {**_failure(stage, str(error)), "usage": total(state.get("usage"), meter.usage)}
+    return {**failure(stage, str(error)), "usage": total(state.get("usage"), meter.usage)}
 
 
-def _failure(stage: str, error: str) -> dict[str, Any]:
-    return {"errors": [{"stage": stage, "error": error}]}
+Ask = Callable[[dict[str, Any]], bool | list[int] | None]
+"""Puts what a graph stops to ask to somebody, and returns the answer; None where there is none yet."""
 
 
-def _timed(state: State, stage: str, started: float) -> dict[str, float]:
-    return {**state.get("timings_ms", {}), stage: milliseconds(started)}
-
-
-def write_pending(memory: MemoryStore, graph: Any, owner: str | None = None) -> int:
+def write_pending(memory: MemoryStore, graph: Any, owner: str | None = None, *, ask: Ask | None = None) -> int:
     """Write the turns that wait in the queue, in order, by a compiled `build_write` graph; returns how many were written.
 
     A turn that fails again stays in the queue, and so do the later ones of its owner, whose order matters; unless it has
-    failed `PATIENCE` times. Owners whose turns are being written in the background meanwhile are left alone.
+    failed `PATIENCE` times. Owners whose turns are being written in the background meanwhile are left alone. Where the
+    graph stops for an approval, `ask` gives it; without an answer the turn stays in the queue as well.
     """
     written = 0
     stuck = TurnQueue(memory.ledger).claimed()
     for turn, attempts, _ in memory.pending(owner):
         if turn.owner in stuck:
             continue
-        context = Context(user_id=turn.owner, now=turn.said_at, timezone=turn.timezone)
-        result = graph.invoke({"turn": turn.model_dump(mode="json"), "messages": []}, context=context)
-        if not result["errors"]:
+        if _write_one(graph, turn, ask):
             written += 1
         elif attempts + 1 < PATIENCE:
             stuck.add(turn.owner)
     return written
+
+
+def _write_one(graph: Any, turn: Turn, ask: Ask | None) -> bool:
+    config = thread_config(turn.owner, f"{turn.thread} {turn.message_id}")
+    context = Context(user_id=turn.owner, now=turn.said_at, timezone=turn.timezone)
+    result = graph.invoke({"turn": turn.model_dump(mode="json"), "messages": []}, config, context=context)
+    while stopped := result.get("__interrupt__"):
+        answer = ask(stopped[0].value) if ask else None
+        if answer is None:
+            return False
+        result = graph.invoke(Command(resume=answer), config, context=context)
+    return not result["errors"]

@@ -10,6 +10,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from langchain_core.embeddings import Embeddings
 
-from sharpwave.memory.errors import ConfigError
+from sharpwave.memory.errors import ConfigError, ModelError, SharpwaveError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -115,10 +116,14 @@ def embedding_array(embeddings: Embeddings, texts: Sequence[str]) -> Floats:
 
     Raises:
         ConfigError: the embedder's output is not one finite vector of the same size for each text.
+        ModelError: the embedder failed.
     """
     if not texts:
         return np.empty((0, 0), np.float32)
-    return _unit_rows(embeddings, embeddings.embed_documents([_head(text) for text in texts]), len(texts))
+    shown = [_head(text) for text in texts]
+    with _failures(embeddings, shown):
+        made = embeddings.embed_documents(shown)
+    return _unit_rows(embeddings, made, len(texts))
 
 
 def query_array(embeddings: Embeddings, text: str) -> Floats:
@@ -128,9 +133,28 @@ def query_array(embeddings: Embeddings, text: str) -> Floats:
 
     Raises:
         ConfigError: the embedder's output is not a finite vector.
+        ModelError: the embedder failed.
     """
-    row: Floats = _unit_rows(embeddings, [embeddings.embed_query(_tail(text))], 1)[0]
+    shown = _tail(text)
+    with _failures(embeddings, [shown]):
+        made = embeddings.embed_query(shown)
+    row: Floats = _unit_rows(embeddings, [made], 1)[0]
     return row
+
+
+@contextmanager
+def _failures(embeddings: Embeddings, texts: Sequence[str]) -> Iterator[None]:
+    """Raise as `ModelError` whatever the provider of an embedder raises, without the texts it was given."""
+    try:
+        yield
+    except (SharpwaveError, AssertionError):  # ours, or a bug: no provider failed
+        raise
+    except Exception as error:
+        cause = " ".join(str(error).split())
+        for text in texts:
+            cause = cause.replace(" ".join(text.split()) or "\0", "…")
+        what = f"The embedder {type(embeddings).__name__} failed: {type(error).__name__}: {cause[:200].rstrip('.')}."
+        raise ModelError(f"{what} Check that its server runs and takes the key, then try again.") from error
 
 
 def _unit_rows(embeddings: Embeddings, vectors: list[list[float]], count: int) -> Floats:

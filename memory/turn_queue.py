@@ -7,7 +7,7 @@ turn of the same owner, in whichever thread or process; that of a dead process r
 
 import time
 
-from sharpwave.memory import ledger, times
+from sharpwave.memory import ledger, secrets, times
 from sharpwave.memory.ledger import Ledger, check_owner
 from sharpwave.memory.records import Turn
 from sharpwave.memory.sql import fetch, fetch_one
@@ -29,8 +29,11 @@ class TurnQueue:
     def put(self, turn: Turn) -> str:
         """Queue a turn durably, or complete one that waits by what has answered it since; returns its state.
 
-        `pending`, `failed`, or `done` where it was written before. Nothing is embedded.
+        `pending`, `failed`, or `done` where it was written before. Nothing is embedded; secrets are masked.
         """
+        with self.ledger.read() as connection:
+            masks = ledger.masks_secrets(connection, check_owner(turn.owner))
+        turn = secrets.mask(turn)[0] if masks else turn
         statement = """
             INSERT INTO turns (owner, thread, message_id, state, turn, queued_at, attempts)
             VALUES (?, ?, ?, 'pending', ?, ?, 0)

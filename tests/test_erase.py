@@ -165,6 +165,19 @@ def test_one_of_fifty_users_is_erased_while_the_others_write(home: Path, store: 
     assert found.healthy, found.differences
 
 
+def test_more_rows_than_chroma_takes_in_one_call_are_erased_and_the_others_stay(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MemoryStore.open(home, embeddings=HashEmbeddings(16), collections=1) as store:
+        monkeypatch.setattr(type(store.index._chroma()), "get_max_batch_size", lambda client: 20)
+        fill(store, "ana", markers("gone", 30))
+        fill(store, "bo", markers("kept", 30))
+        before = everything(store, "bo")
+        assert erase.erase(store, "ana").complete
+        assert everything(store, "bo") == before and verify(store).healthy
+        assert len(store.recall("bo", "zzz", k=40, floor=-9, stores=("semantic",), budget=10_000)) >= 30
+
+
 STEPS = ("_purge_rows", "_renew_collections", "_compact_index", "_compact_ledger", "_judge")
 
 

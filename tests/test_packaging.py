@@ -185,6 +185,16 @@ def test_importing_any_module_has_no_side_effect(tmp_path: Path) -> None:
     assert did["threads"] == ["MainThread"]
 
 
+@pytest.mark.parametrize(("option", "home"), [("--help", None), ("--version", "/nonexistent/home")])
+def test_help_needs_no_home_and_no_key(option: str, home: str | None, tmp_path: Path) -> None:
+    environment = {"PATH": os.defpath, **({"HOME": home} if home else {})}
+    command = [sys.executable, "-m", "sharpwave", option]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr, os.listdir(tmp_path)) == (0, "", []) and "harpwave" in done.stdout
+
+
 def test_importing_the_graphs_is_cheap(tmp_path: Path) -> None:
     """Under 2 s of CPU; on a machine that is slow just now, under twice what LangGraph alone costs it."""
     costs = [(imported(tmp_path, "sharpwave.graphs"), imported(tmp_path, "langgraph.graph")) for _ in range(2)]

@@ -49,6 +49,12 @@ def delete(home, owner, memory_id):
 def recall(home, owner, query):
     return [hit.text for hit in stores[home].recall(owner, query, k=5, floor=-9, stores=("semantic",))]
 
+def say(home, owner, text, times):
+    from sharpwave.graphs import Context, build_agent
+    agent = build_agent(memory=stores[home]).compile()
+    for _ in range(times):
+        agent.invoke({"messages": [("user", text)]}, context=Context(user_id=owner))
+
 def die_before_indexing(home):
     stores[home]._index = lambda *_: os._exit(9)
 
@@ -177,6 +183,18 @@ def test_three_processes_open_a_new_folder_and_write_at_once(workers: list[Worke
         assert check_vectors(store, "ana") == 36
         assert len({m.text for m in store.memories("ana")}) == 36
         assert len(store.events("ana")) == 36
+
+
+def test_two_processes_that_are_told_the_same_keep_it_once(workers: list[Worker], home: str) -> None:
+    for worker in workers[:2]:
+        worker.ask("opened", home)
+        worker.tell("say", home, "ana", "I really like coffee", 4)
+    for worker in workers[:2]:
+        worker.hear()
+    with here(home) as store:
+        assert [memory.text for memory in store.memories("ana")] == ["I really like coffee"]
+        assert sorted(event.op for event in store.events("ana")) == ["ADD"] + ["NOOP"] * 7
+        assert store.pending() == []
 
 
 def test_eight_threads_that_write_and_read_get_in_nobodys_way(home: str) -> None:

@@ -15,11 +15,12 @@ from pydantic import ValidationError
 from talking import done, say, texts
 
 from sharpwave import cli
-from sharpwave.graphs import Context, build_agent, build_write, thread_config, write_pending
+from sharpwave.graphs import BackgroundWriter, Context, build_agent, build_write, thread_config, write_pending
 from sharpwave.memory import MemoryStore, portability
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import InputError, NotFoundError
+from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Candidate, Decision, Message, Turn
 
 WHEN = datetime(2026, 3, 1, tzinfo=UTC)
@@ -253,6 +254,15 @@ def test_a_turn_that_waits_in_the_queue_holds_no_secret(store: MemoryStore) -> N
     assert files_with(store.home, PASSWORD, KEY, CARD) == []
     assert write_pending(store, build_write(memory=store).compile()) == 1
     assert any("deploy on Fridays" in text for text in texts(store))
+    assert files_with(store.home, PASSWORD, KEY, CARD) == []
+
+
+def test_a_turn_that_waits_for_the_background_holds_no_secret(store: MemoryStore) -> None:
+    writer = BackgroundWriter(store, RulesExtractor(), RulesPolicy(), quiet=60)
+    state = say(build_agent(memory=store, write="background", writer=writer).compile(), TOLD)
+    assert len(store.pending()) == 1 and {"password", "card"} <= set(state["masked"])
+    assert files_with(store.home, PASSWORD, KEY, CARD) == []
+    assert writer.flush(60) and any("deploy on Fridays" in text for text in texts(store))
     assert files_with(store.home, PASSWORD, KEY, CARD) == []
 
 

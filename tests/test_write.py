@@ -17,7 +17,7 @@ from langgraph.types import Command, interrupt
 from talking import done, reply, say, texts, user, written
 
 from sharpwave.graphs import Context, State, build_agent, build_write, thread_config, write_pending
-from sharpwave.graphs.write import CATCH_UP, PATIENCE
+from sharpwave.graphs.keep import CATCH_UP, PATIENCE
 from sharpwave.memory import MemoryStore
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy

@@ -1,5 +1,6 @@
 """`sharpwave chat`: talk to the agent, and see what it recalled and what it wrote."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -8,9 +9,11 @@ from urllib.parse import urlsplit
 
 import typer
 
+from sharpwave.asking import ask, described
 from sharpwave.console import JsonOption, UserOption, err, opened, out, print_json, settings_of, user_of
 from sharpwave.memory.errors import InputError, ModelError, SharpwaveError
 from sharpwave.settings import Settings
+from sharpwave.showing import plain
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -31,6 +34,12 @@ ThreadOption = Annotated[str, typer.Option("--thread", "-t", help="Name of the c
 IncognitoOption = Annotated[
     bool, typer.Option("--incognito", help="Recall, but keep nothing: no memory, no message, no conversation.")
 ]
+ConfirmOption = Annotated[
+    bool,
+    typer.Option(
+        "--confirm", help="Ask before a memory is deleted, or changed on an unsure decision: SHARPWAVE_CONFIRM."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,6 +53,7 @@ def chat(
     thread: ThreadOption = "main",
     once: OnceOption = None,
     incognito: IncognitoOption = False,
+    confirm: ConfirmOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Talk to the agent. It shows what it recalled and what it wrote to memory.
@@ -52,7 +62,7 @@ def chat(
     """
     from sharpwave.dialogue import Dialogue
 
-    settings = settings_of(context)
+    settings = settings_of(context, confirm=confirm or None)
     owner = user_of(settings, user)
     if once is not None:
         _checked(once)
@@ -147,21 +157,42 @@ class _Desk:
                 result = self.dialogue.say(_checked(text), show.token)
         finally:
             show.end()
+        if not self.as_json:
+            show.reply(result["reply"])
+        while result["approval"] and (answer := ask(result["approval"])) is not None:
+            with provider_errors(self.settings):
+                result = self.dialogue.answer(answer)
         if self.as_json:
             print_json(result)
         else:
-            show.reply(result["reply"])
             _details(result, self.settings.mode)
+        return self._written(result)
+
+    def _written(self, result: dict[str, Any]) -> bool:
+        """Say why what was said is not in memory, or is by rules only; returns whether it is."""
         if result["degraded"]:
             _complain(f"Written by rules: {result['degraded']}")
         for problem in result["errors"]:
             _complain(f"Not written to memory yet ({problem['stage']}): {problem['error']} {KEPT}")
-        return not result["errors"]
+        if result["approval"]:
+            self._unapproved(result["approval"])
+        return not (result["errors"] or result["approval"])
+
+    def _unapproved(self, asked: dict[str, Any]) -> None:
+        if self.person:
+            _complain("Not written to memory yet: you are asked again with the next message or at the next start.")
+            return
+        user = shlex.quote(self.dialogue.user)
+        err.print(plain(described(asked)), style="yellow")
+        _complain(
+            "Not written to memory yet: it waits for your approval. To be asked, run `sharpwave chat --user "
+            f"{user} --confirm` at a terminal; to approve all that waits, `sharpwave retry --user {user} --yes`."
+        )
 
     def resume(self) -> None:
         """Write what an earlier run left, and say so."""
         try:
-            written, left = self.dialogue.resume()
+            written, left = self.dialogue.resume(ask)
         except KeyboardInterrupt:
             err.print("Left for the next start.", style="yellow")
             return

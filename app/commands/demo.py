@@ -66,6 +66,7 @@ def _play(home: Path, screen: Console) -> "_Play":
         embeddings="local",
         extractor="rules",
         policy="rules",
+        confirm=False,
         recall_budget=300,
         timezone="UTC",
     )

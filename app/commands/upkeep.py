@@ -96,17 +96,18 @@ def retry(
     user: Annotated[
         str | None, typer.Option("--user", "-u", help="Of whom. Default: of everybody.", show_default=False)
     ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Approve what SHARPWAVE_CONFIRM would ask about.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write to memory what waits, and what could not be written before. Exit 1 when something still cannot."""
-    from sharpwave.assembly import write_graph
-    from sharpwave.graphs import write_pending
+    from sharpwave.asking import ask
+    from sharpwave.assembly import write_waiting
     from sharpwave.memory.turn_queue import TurnQueue
 
     settings = settings_of(context)
     with opened(settings) as store:
         TurnQueue(store.ledger).revive(user)
-        written = write_pending(store, write_graph(settings, store).compile(), user)
+        written = write_waiting(settings, store, user, lambda asked: yes or ask(asked))
         waiting = store.pending(user)
     if as_json:
         print_json({"user": user, "written": written, "waiting": len(waiting)})

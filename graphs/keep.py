@@ -1,0 +1,103 @@
+"""The first step of writing: keep the turn verbatim and durably, and take up what waits before it."""
+
+import time
+from typing import Any, Literal
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import Runtime
+
+from sharpwave.graphs.nodes import Node
+from sharpwave.graphs.state import Context, State, context_of, failure, last_exchange, thread_of, timed, turn_of
+from sharpwave.memory.errors import ModelError, OwnershipError
+from sharpwave.memory.gate import worth_reading
+from sharpwave.memory.records import Turn, Usage
+from sharpwave.memory.secrets import kinds_in
+from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.turn_queue import TurnQueue
+
+CATCH_UP = 3
+"""Turns that failed earlier, and are taken up again before one turn."""
+PATIENCE = 5
+"""Failures after which a turn no longer holds up the later ones of its owner; it stays in the queue."""
+
+
+def keep_node(memory: MemoryStore) -> Node:
+    """Return the node that writing begins with."""
+
+    def keep(state: State, runtime: Runtime[Context], config: RunnableConfig) -> dict[str, Any]:
+        """Keep the turn verbatim and durably; what follows may fail, and is then done later."""
+        started = time.perf_counter()
+        context = context_of(runtime)
+        if not state["caught_up"]:
+            memory.spend(context.user_id, Usage.model_validate(state["usage"]))  # what answering has cost
+        fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
+        fresh |= {"questions": [], "answers": []}
+        told = said(state, context, config)
+        if told is None or not context.remember:
+            return fresh
+        try:
+            kept = memory.queue([told])
+            older = _failed_before(memory, told) if kept and exchange_of(state) else None
+            if older is not None:
+                memory.queue([older])  # it may have failed before it was kept verbatim
+        except ModelError as error:  # of the embedder
+            TurnQueue(memory.ledger).put(told)
+            memory.fail(told, str(error))
+            return {**fresh, **failure("keep", str(error))}
+        if not kept:
+            return fresh
+        turn = kept[0]  # its secrets masked, as it will be read
+        fresh["masked"] = kinds_in(turn.user_text)
+        if older is not None:
+            if not state["caught_up"]:
+                memory.fail(turn, "It waits for an earlier turn of this user, which could not be written.")
+            elif state["caught_up"] == CATCH_UP:
+                return {
+                    **fresh,
+                    **failure("keep", "Too many earlier turns wait to be written; this one waits behind them."),
+                }
+        return {
+            **fresh,
+            "turn": (older or turn).model_dump(mode="json"),
+            "caught_up": state["caught_up"] + bool(older),
+            "timings_ms": timed(state, "keep", started),
+        }
+
+    return keep
+
+
+def exchange_of(state: State) -> list[BaseMessage]:
+    """Return the messages that this run is to remember."""
+    return [m for m in last_exchange(state.get("messages", [])) if m.id not in state["incognito"]]
+
+
+def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
+    """Return the turn to be written: the last exchange of the conversation, else the one that was given."""
+    exchange = exchange_of(state)
+    if not exchange and not state.get("turn"):
+        return None
+    turn = turn_of(exchange, context, thread_of(context, config)) if exchange else Turn.model_validate(state["turn"])
+    if turn.owner != context.user_id:
+        raise OwnershipError("The turn to be written belongs to another user than the context names.")
+    return turn if turn.user_text.strip() else None
+
+
+def _failed_before(memory: MemoryStore, turn: Turn) -> Turn | None:
+    """Return the oldest turn of the same owner that failed and holds up this one."""
+    waiting = memory.pending(turn.owner)
+    failed = (other for other, attempts, _ in waiting if 0 < attempts < PATIENCE)
+    return next((other for other in failed if (other.thread, other.message_id) != (turn.thread, turn.message_id)), None)
+
+
+def after_keep(state: State) -> Literal["extract", "apply", "__end__"]:
+    """Return the next step: an extractor is not asked about small talk."""
+    if not state["turn"]:
+        return "__end__"
+    return "extract" if worth_reading(Turn.model_validate(state["turn"])) else "apply"
+
+
+def catching_up(state: State) -> bool:
+    """Whether the turn at work is an earlier one, so that this run's own still waits."""
+    exchange = exchange_of(state)
+    return bool(exchange) and Turn.model_validate(state["turn"]).message_id not in {message.id for message in exchange}
