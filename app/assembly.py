@@ -13,6 +13,7 @@ from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.working import default_buffer
 from sharpwave.models import chat_model
 from sharpwave.settings import Settings
 
@@ -28,6 +29,7 @@ def agent_graph(
         extract=_extractor(settings, model),
         decide=_policy(settings, model),
         write=write or settings.write,
+        buffer=default_buffer(model, settings.context_tokens) if model else None,
     )
 
 

@@ -97,6 +97,9 @@ class Settings(BaseSettings):
     """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model."""
     write: Literal["inline", "background"] = "inline"
     """When a turn is written to memory: before the reply counts as done, or after it."""
+    context_tokens: int | None = Field(default=None, ge=1000)
+    """Tokens of context of the chat model that are used, the answer included; by default what is known of the model, at
+    most 32,000, else 8,000."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories a turn."""
     max_llm_calls_per_turn: int | None = Field(default=None, ge=1)

@@ -13,8 +13,17 @@ from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 
 from sharpwave.graphs.background import BackgroundWriter, background_writer, hand_over
-from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, tool_failed, wants_tools
+from sharpwave.graphs.respond import (
+    Responder,
+    TemplateResponder,
+    model_node,
+    template_node,
+    tokens_of,
+    tool_failed,
+    wants_tools,
+)
 from sharpwave.graphs.state import Context, State, begun, context_of, milliseconds, moment
+from sharpwave.graphs.window import condense_node, in_view
 from sharpwave.graphs.write import Node, add_write_nodes, needed, node, writers
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ConfigError, InputError
@@ -23,6 +32,7 @@ from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.trust import may_be_shown
+from sharpwave.memory.working import Buffer, SummaryBuffer, default_buffer
 from sharpwave.memory.writing import Applier
 
 Write = Literal["inline", "background", "off"]
@@ -50,6 +60,7 @@ def build_agent(
     tools: Sequence[BaseTool | Callable[..., Any]] = (),
     write: Write = "inline",
     writer: BackgroundWriter | None = None,
+    buffer: Buffer | None = None,
 ) -> StateGraph[State, Context, State, State]:
     """Return the agent's graph, uncompiled; compile it with your checkpointer and store.
 
@@ -68,6 +79,8 @@ def build_agent(
             agent that answers from memory and never writes to it.
         writer: who writes in the background, with steps of its own; by default one per store, with the `extract`,
             `decide` and `apply` of the agent that was built last. They must be objects then, not LangGraph nodes.
+        buffer: fits what the model is shown into its window; by default the newest messages and a summary of those before
+            (see `default_buffer`). The messages in the state are never trimmed.
 
     Raises:
         ConfigError: there is no memory for a node that needs one, tools and no model to call them, no such `write`, or
@@ -80,17 +93,23 @@ def build_agent(
     if writer and (write != "background" or extract or decide or apply):
         raise ConfigError("writer= goes with write='background', and brings its own extract, decide and apply.")
     toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
-    respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [])
+    bound = list(toolbox.tools_by_name.values()) if toolbox else []
+    buffer = (buffer or default_buffer(model)) if model is not None and respond is None else None
+    respond = respond or (TemplateResponder() if model is None else model_node(model, bound, buffer))
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
     graph = StateGraph(State, context_schema=Context)
     graph.add_node("begin", _begin)
     graph.add_node(
-        "retrieve", node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores))
+        "retrieve",
+        node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores, buffer)),
     )
     graph.add_node("respond", node("respond", respond, Responder, template_node))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")
-    graph.add_edge("retrieve", "respond")
+    if isinstance(buffer, SummaryBuffer):
+        graph.add_node("condense", condense_node(buffer, memory, tokens_of(bound)))
+        graph.add_edge("retrieve", "condense")
+    graph.add_edge("condense" if isinstance(buffer, SummaryBuffer) else "retrieve", "respond")
     after = END if write == "off" else "keep"
     if toolbox:
         graph.add_node("tools", toolbox)
@@ -114,7 +133,7 @@ def _begin(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
     return begun(state, context_of(runtime))
 
 
-def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
+def _retrieve(retriever: Retriever, stores: Sequence[StoreName], buffer: Buffer | None = None) -> Node:
     def retrieve(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Recall what the user's last message is about, within the token budget."""
         started = time.perf_counter()
@@ -128,7 +147,7 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
             now=moment(context),
             timezone=context.timezone,
         )
-        spoken = {message.id for message in state["messages"]}
+        spoken = in_view(state, buffer)
         fresh = [hit for hit in hits if hit.utterance is None or hit.utterance.message_id not in spoken]
         fresh = [hit for hit in fresh if may_be_shown(hit)]
         return {
@@ -137,10 +156,6 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
         }
 
     return retrieve
-
-
-def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Responder | Node:
-    return TemplateResponder() if model is None else model_node(model, tools)
 
 
 def thread_config(user_id: str, thread: str) -> RunnableConfig:

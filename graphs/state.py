@@ -17,6 +17,7 @@ from sharpwave.memory.errors import ConfigError, InputError, OwnershipError
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.records import Message, Role, Turn, new_id
 from sharpwave.memory.times import UtcTime
+from sharpwave.memory.working import WorkingMemory
 
 
 def add_new_messages(left: Messages, right: Messages) -> Messages:
@@ -64,9 +65,14 @@ def _overlap(known: list[object], sent: list[object]) -> int:
 
 
 class State(TypedDict, total=False):
-    """The state of a conversation. All but `messages` is of the current turn, plain data, and set anew by each turn."""
+    """The state of a conversation: `messages`, `summary` and `working` go on from turn to turn; all else is of the current
+    turn, and set anew by each. Plain data, but for the messages."""
 
     messages: Annotated[list[AnyMessage], add_new_messages]
+    summary: dict[str, Any] | None
+    """`Summary` of the oldest messages, in place of which the model is shown it; the messages themselves stay."""
+    working: dict[str, Any]
+    """`WorkingMemory` of the session; a caller or a tool may set it, and each turn brings it up to date."""
     owner: str
     """Whose conversation this is; a thread that another owner comes to is refused."""
     recalled: list[dict[str, Any]]
@@ -91,7 +97,7 @@ class State(TypedDict, total=False):
     caught_up: int
     """Turns that had failed earlier and were taken up again before this one."""
     degraded: str | None
-    """Why this turn was written by rules though a model was at hand; None when it was not."""
+    """Why this turn was summarised or written by rules though a model was at hand; None when it was not."""
     usage: dict[str, Any]
     timings_ms: dict[str, float]
 
@@ -177,10 +183,13 @@ def begun(state: State, context: Context) -> dict[str, Any]:
             "This thread_id holds another user's conversation. Checkpoints know no owner: derive the id with "
             "sharpwave.graphs.thread_config(user_id, thread)."
         )
-    asked = last_exchange(state.get("messages", []))
+    messages = state.get("messages", [])
+    asked = last_exchange(messages)
+    working = WorkingMemory.model_validate(state.get("working") or {"started_at": moment(context)})
     return {
         "owner": context.user_id,
         "incognito": state.get("incognito", []) if context.remember else [message.id for message in asked],
+        "working": working.begun(messages).model_dump(mode="json"),
         "recalled": [],
         "citations": [],
         "candidates": [],

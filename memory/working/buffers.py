@@ -19,7 +19,7 @@ from sharpwave.memory.errors import InputError
 from sharpwave.memory.tokens import estimate
 from sharpwave.memory.working.counting import PER_MESSAGE, Count, count_message, count_messages
 from sharpwave.memory.working.fitting import Unit, exchange_within, joined, no_larger, split
-from sharpwave.memory.working.summary import Summary, Summarizer, with_summary
+from sharpwave.memory.working.summary import Summarizer, Summary, with_summary
 
 
 @runtime_checkable
@@ -147,10 +147,9 @@ class SummaryBuffer:
         if summary is None or not summary.text:
             return self._fifo.fit(messages, reserve=reserve)
         rest = [*joined(_after(before, summary.covers(joined(before)))), *joined(asked)]
-        try:
-            return self._fifo.fit([*with_summary(system, summary), *rest], reserve=reserve)
-        except InputError:  # there is no room for a summary
-            return self._fifo.fit([*system, *rest], reserve=reserve)
+        told = with_summary(system, summary)
+        least = count_messages([*told, *(asked[0] if asked else [])], self.count)
+        return self._fifo.fit([*(told if least + reserve <= self.budget else system), *rest], reserve=reserve)
 
     def _window(self, fresh: Sequence[Unit], asked: Sequence[Unit]) -> list[Unit]:
         """Return the last units that stay verbatim: whole exchanges, the last of which is `asked`."""

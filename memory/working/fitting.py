@@ -40,7 +40,7 @@ def split(messages: Sequence[MessageLikeRepresentation]) -> tuple[list[BaseMessa
     "before".
     """
     given = convert_to_messages(list(messages))
-    system = [message for message in given if isinstance(message, SystemMessage)]
+    system: list[BaseMessage] = [message for message in given if isinstance(message, SystemMessage)]
     parts = units([message for message in given if not isinstance(message, SystemMessage)])
     asked = max((at for at, unit in enumerate(parts) if isinstance(unit[0], HumanMessage)), default=len(parts))
     return system, parts[:asked], parts[asked:]
@@ -94,7 +94,8 @@ def exchange_within(asked: Sequence[Unit], room: int, count: Count) -> list[Unit
     if not asked:
         return []
     alone = count_messages(asked[0], count) <= room
-    first = asked[0] if alone else shortened(asked[0], room if len(asked) == 1 else room * 3 // 4, count)
+    limit = room if len(asked) == 1 else min(room, max(LEAST, room * 3 // 4))  # leave some for what followed
+    first = asked[0] if alone else shortened(asked[0], limit, count)
     if first is None:
         raise InputError(
             f"The system messages leave {max(0, room)} tokens for the user's message, too few to show it. Shorten them, "

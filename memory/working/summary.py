@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 SHARE = 10
 """A summary takes at most the budget divided by this: 800 of 8,000 tokens."""
+_BESIDE = 100
+"""Tokens of a call beside the prompt, the summary so far and the messages: headings, and a word on what was wrong."""
 LONGEST_LINE = 300
 READ_AT_MOST = 4_000
 """Characters of a message that are read for a summary by rules."""
@@ -80,13 +82,17 @@ class Summary(BaseModel):
         return next((at for at, message in enumerate(messages, 1) if message.id == self.last), 0)
 
     def within(self, tokens: int, count: Count) -> Self:
-        """Return a copy of at most `tokens`, without the oldest lines of the longest sections."""
-        kept = {name: list(getattr(self, name)) for name in _SECTIONS}
-        copy = self
-        while copy.text and count(copy.text) > tokens:
-            max(kept.values(), key=len).pop(0)
-            copy = self.model_copy(update={name: tuple(lines) for name, lines in kept.items()})
-        return copy
+        """Return a copy of at most `tokens`: of the longest sections the first lines and the last ones stay."""
+        kept = {
+            name: [(line, count(f"- {quoted(line, LONGEST_LINE)}\n")) for line in getattr(self, name)]
+            for name in _SECTIONS
+        }
+        size = sum(cost for lines in kept.values() for _, cost in lines)
+        size += sum(count(f"{_SECTIONS[name]}:\n") for name, lines in kept.items() if lines)
+        while size > tokens and any(kept.values()):
+            longest = max(kept.values(), key=len)
+            size -= longest.pop(len(longest) // 2)[1]
+        return self.model_copy(update={name: tuple(line for line, _ in lines) for name, lines in kept.items()})
 
 
 class _Answer(BaseModel):
@@ -116,23 +122,25 @@ class Summarizer:
 
         Where the model fails, answers nothing or may not be asked, the rules add to the earlier summary, which is never lost.
         """
-        made = earlier or Summary()
-        degraded = None
-        for some in _chunks(messages, budget // 2, count) if self.model else [list(messages)]:
+        made, degraded, limit = earlier or Summary(), None, budget // SHARE
+        prompt = render("summarise", words=str(max(30, limit // 2)))
+        room = max(64, budget - count(prompt) - limit - _BESIDE)
+        for some in _chunks(messages, room, count) if self.model else [list(messages)]:
             try:
-                made = self._asked(made, some, budget, count) if self.model and not degraded else _added(made, some)
+                made = self._asked(prompt, made, some, room + limit, count) if not degraded else _added(made, some)
             except (ModelError, BudgetExceeded) as error:
                 log.warning("A conversation is summarised by rules: %s", error)
                 degraded, made = str(error), _added(made, some)
-        last = messages[-1].id
-        place = {"covered": covered, "last": last, "degraded": degraded}
-        return made.within(budget // SHARE, count).model_copy(update=place)
+        place = {"covered": covered, "last": messages[-1].id, "degraded": degraded}
+        return made.within(limit, count).model_copy(update=place)
 
-    def _asked(self, earlier: Summary, messages: Sequence[BaseMessage], budget: int, count: Count) -> Summary:
-        assert self.model is not None
-        prompt = render("summarise", words=str(max(30, budget // SHARE // 2)))
-        given = f"Summary so far:\n{earlier.text or '(none)'}\n\nMessages:\n{_transcript(messages)}"
-        room = max(64, budget - count(prompt) - 100)
+    def _asked(
+        self, prompt: str, earlier: Summary, messages: Sequence[BaseMessage], room: int, count: Count
+    ) -> Summary:
+        if self.model is None:
+            return _added(earlier, messages)
+        transcript = "\n".join(_told(message) for message in messages)
+        given = f"Summary so far:\n{earlier.text or '(none)'}\n\nMessages:\n{transcript}"
         asked = [SystemMessage(prompt), HumanMessage(shorten(given, room, tail=0.7, count=count))]
         answer = ask(self.model, asked, _Answer, purpose="summarise")
         lines = {name: tuple(filter(None, map(_line, getattr(answer, name)))) for name in _SECTIONS}
@@ -168,10 +176,6 @@ def _chunks(messages: Sequence[BaseMessage], tokens: int, count: Count) -> Itera
         chunk.append(message)
         size += cost
     yield chunk
-
-
-def _transcript(messages: Sequence[BaseMessage]) -> str:
-    return "\n".join(_told(message) for message in messages)
 
 
 def _told(message: BaseMessage) -> str:
