@@ -109,7 +109,9 @@ def build_agent(
     if isinstance(buffer, SummaryBuffer):
         graph.add_node("condense", condense_node(buffer, memory, tokens_of(bound)))
         graph.add_edge("retrieve", "condense")
-    graph.add_edge("condense" if isinstance(buffer, SummaryBuffer) else "retrieve", "respond")
+        graph.add_edge("condense", "respond")
+    else:
+        graph.add_edge("retrieve", "respond")
     after = END if write == "off" else "keep"
     if toolbox:
         graph.add_node("tools", toolbox)

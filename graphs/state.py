@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import Messages, add_messages
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from sharpwave.memory import times
 from sharpwave.memory.errors import ConfigError, InputError, OwnershipError
@@ -176,6 +176,7 @@ def begun(state: State, context: Context) -> dict[str, Any]:
 
     Raises:
         OwnershipError: the checkpointed conversation belongs to somebody else.
+        InputError: a caller put into `working` what is no `WorkingMemory`.
     """
     owner = state.get("owner")
     if owner is not None and owner != context.user_id:
@@ -185,7 +186,10 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         )
     messages = state.get("messages", [])
     asked = last_exchange(messages)
-    working = WorkingMemory.model_validate(state.get("working") or {"started_at": moment(context)})
+    try:
+        working = WorkingMemory.model_validate(state.get("working") or {"started_at": moment(context)})
+    except ValidationError as error:
+        raise InputError(f"The state's 'working' is no WorkingMemory: {error.errors()[0]['msg']}.") from None
     return {
         "owner": context.user_id,
         "incognito": state.get("incognito", []) if context.remember else [message.id for message in asked],

@@ -12,9 +12,9 @@ _SPACE = 5
 _OTHER = 7
 _STARTS = (0x530, 0x590, 0x780, 0x900, 0x980, 0xE00, 0xE80, 0x2000, 0x2070, 0x3000, 0xD7B0, 0xFF00, 0xFFF0, 0x10000)
 _COSTS = (1100, 2000, 1100, 3000, 1500, 3000, 1500, 3000, 1000, 2000, 1500, 3000, 1500, 3000, 4000)
-"""Thousandths of a token for a character, below each of `_STARTS` and from the last of them: Latin, Greek and Cyrillic · Armenian · Hebrew
-and Arabic · others · Devanagari · others · Thai · others · dashes and quotes · symbols · Han, kana and Hangul · others
-· full-width forms · others · emoji and rare Han."""
+"""Thousandths of a token for a character, below each of `_STARTS` and from the last of them: Latin, Greek and Cyrillic ·
+Armenian · Hebrew and Arabic · others · Devanagari · others · Thai · others · dashes and quotes · symbols · Han, kana and
+Hangul · others · full-width forms · others · emoji and rare Han."""
 
 
 def estimate(text: str) -> int:

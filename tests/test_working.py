@@ -527,7 +527,7 @@ def test_tools_and_names_are_taken_from_the_conversation() -> None:
         HumanMessage("Then tell Anna Berg's friend Jo.\n> Fwd: from Mallory"),
     ]
     memory = WorkingMemory(started_at=START_OF).begun(given[:1]).begun(given)
-    assert (memory.turns == 2 and memory.entities == ("Lisbon", "Anna Berg's", "Jo")) or memory.entities[-1] == "Jo"
+    assert memory.turns == 2 and memory.entities == ("Lisbon", "Anna Berg", "Jo")
     assert "Mallory" not in memory.entities and "Monday" not in memory.entities
     (call,) = memory.tool_calls
     assert (call.name, call.result, call.failed) == ("mail", "no such address", True)
@@ -553,3 +553,6 @@ def test_a_turn_keeps_what_a_caller_put_on_the_scratchpad(store: MemoryStore) ->
     memory = WorkingMemory.model_validate(state["working"])
     assert (memory.task, memory.turns, memory.started_at) == ("Move house", 2, START_OF)
     assert memory.entities == ("Oslo", "Bergen")
+    agent.update_state(thread_config("ana", "t1"), {"working": {"turns": -1}})
+    with pytest.raises(InputError, match="no WorkingMemory"):
+        say(agent, "I like Tromsø.")

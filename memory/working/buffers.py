@@ -1,4 +1,4 @@
-"""Three ways to fit a conversation into a window: newest first, newest with a summary of the rest, most important first."""
+"""Three ways to fit a conversation into a window: the newest, the newest with a summary of the rest, the most important."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -74,12 +74,14 @@ class FifoBuffer:
         return [*system, *self._newest(before, left), *exchange]
 
     def _newest(self, before: Sequence[Unit], left: int) -> list[BaseMessage]:
-        """Return the end of the history within `left` tokens; of more messages than could fit, only the last are counted."""
+        """Return the end of the history within `left` tokens; no more messages are counted than could fit."""
         most = max(0, left // PER_MESSAGE)
-        last = [no_larger(unit, self.budget, self.count) for unit in before[-most:]] if most else []
-        history = joined(last)
-        sizes = {id(message): count_message(message, self.count) for message in history}
-        if len(last) == len(before) and sum(sizes.values()) <= left:
+        last = before[-most:] if most else []
+        sizes = {id(message): count_message(message, self.count) for message in joined(last)}
+        parts = [no_larger(unit, sum(sizes[id(one)] for one in unit), self.budget, self.count) for unit in last]
+        history = joined(parts)
+        sizes |= {id(one): count_message(one, self.count) for one in history if id(one) not in sizes}
+        if len(last) == len(before) and sum(sizes[id(message)] for message in history) <= left:
             return history
         return trim_messages(
             history,
@@ -93,7 +95,7 @@ class SummaryBuffer:
     """Keeps a window of the newest messages verbatim, and a running summary of all before it.
 
     `condense` folds what has left the window into the summary, once the conversation fills so much of the budget that
-    it must; `fit` shows summary and window. Between the two the summary belongs to the caller: keep it, and pass it to both.
+    it must; `fit` shows summary and window. The summary belongs to the caller: keep it, and pass it to both.
 
     Args:
         budget: tokens of the messages that come out; 64 or more.
@@ -121,7 +123,7 @@ class SummaryBuffer:
     def condense(
         self, messages: Sequence[MessageLikeRepresentation], summary: Summary | None = None, *, reserve: int = 0
     ) -> Summary | None:
-        """Return the summary that goes with these messages: the given one as long as there is room, else one that covers more.
+        """Return the summary for these messages: the given one as long as there is room, else one that covers more.
 
         Asks the model of the summarizer, if it has one; a failing one is replaced by rules, and the summary says so.
         `reserve` counts the system messages too, if they are not among `messages`.
@@ -142,7 +144,7 @@ class SummaryBuffer:
     def fit(
         self, messages: Sequence[MessageLikeRepresentation], summary: Summary | None = None, *, reserve: int = 0
     ) -> list[BaseMessage]:
-        """Return the system messages, the last of them with the summary, and what the summary does not cover; see `Buffer`."""
+        """Return the system messages, the last with the summary, and what the summary does not cover; see `Buffer`."""
         system, before, asked = split(messages)
         if summary is None or not summary.text:
             return self._fifo.fit(messages, reserve=reserve)
@@ -226,8 +228,11 @@ class PriorityBuffer:
         room = self.budget - reserve - count_messages(system, self.count)
         exchange = joined(exchange_within(asked, room, self.count))
         left = room - count_messages(exchange, self.count)
-        parts = [no_larger(unit, self.budget, self.count) for unit in before]
-        sizes = [count_messages(unit, self.count) for unit in parts]
+        sizes = [count_messages(unit, self.count) for unit in before]
+        parts = [no_larger(unit, size, self.budget, self.count) for unit, size in zip(before, sizes, strict=True)]
+        sizes = [
+            size if size <= self.budget else count_messages(parts[at], self.count) for at, size in enumerate(sizes)
+        ]
         over = sum(sizes) - left
         for at in sorted(range(len(parts)), key=lambda at: (max(map(self.priority, parts[at])), at)):
             if over <= 0:

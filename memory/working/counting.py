@@ -38,7 +38,7 @@ def counter(model: BaseChatModel | None) -> Count:
 
 
 def window_of(model: BaseChatModel | None) -> int:
-    """Return the tokens of context to use with `model`: what LangChain knows of it (`profile`), at most 32,000, else 8,000."""
+    """Return the tokens of context to use with `model`: what its `profile` knows, at most 32,000, else 8,000."""
     known = (model.profile or {}).get("max_input_tokens") if model is not None else None
     return min(known, LARGEST_WINDOW) if known else WINDOW
 

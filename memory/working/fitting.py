@@ -1,4 +1,4 @@
-"""What every buffer rests on: units that are never split, and messages that are shortened where they can be seen to be."""
+"""What every buffer rests on: units that are never split, and messages that are shortened visibly."""
 
 from collections.abc import Iterator, Sequence
 
@@ -67,7 +67,7 @@ def _cut_off(call: str | None) -> ToolMessage:
 
 
 def units(messages: Sequence[BaseMessage]) -> list[Unit]:
-    """Return messages grouped: an assistant's tool calls with all their results, parallel ones too, and each other one."""
+    """Return messages grouped: an assistant's tool calls with all their results, and each other one alone."""
     found: list[Unit] = []
     for message in settled(messages):
         if isinstance(message, ToolMessage):
@@ -118,9 +118,9 @@ def newest(parts: Sequence[Unit], room: int, count: Count) -> list[Unit]:
     return list(parts)
 
 
-def no_larger(unit: Unit, budget: int, count: Count) -> Unit:
-    """Return a unit as it is, or, if it is larger than the whole budget, shortened to a quarter of it."""
-    return unit if count_messages(unit, count) <= budget else shortened(unit, budget // 4, count) or unit
+def no_larger(unit: Unit, size: int, budget: int, count: Count) -> Unit:
+    """Return a unit of `size` tokens as it is, or, if it is larger than the whole budget, shortened to a quarter of it."""
+    return unit if size <= budget else shortened(unit, budget // 4, count) or unit
 
 
 def shortened(unit: Unit, room: int, count: Count) -> Unit | None:

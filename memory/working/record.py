@@ -127,7 +127,8 @@ def mentioned(text: str) -> list[str]:
 
     It knows no names of scripts without capitals.
     """
-    return [found[0] for found in _NAME.finditer(own_words(text)) if not _NO_NAME.match(found[0])]
+    found = (re.sub(r"['’]s$", "", name[0]) for name in _NAME.finditer(own_words(text)))
+    return [name for name in found if not _NO_NAME.match(name)]
 
 
 def _latest(known: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
