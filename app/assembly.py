@@ -15,6 +15,7 @@ from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.working import default_buffer
 from sharpwave.models import chat_model
 from sharpwave.settings import Settings
 
@@ -31,6 +32,7 @@ def agent_graph(
         decide=_policy(settings, model),
         write=write,
         confirm=settings.confirm and write != "off",
+        buffer=default_buffer(model, settings.context_tokens) if model else None,
     )
 
 

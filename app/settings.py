@@ -99,6 +99,9 @@ class Settings(BaseSettings):
     """When a turn is written to memory: before the reply counts as done, or after it."""
     confirm: bool = False
     """Whether the user is asked before a memory is deleted, or changed by a decision that is not sure."""
+    context_tokens: int | None = Field(default=None, ge=1000)
+    """Tokens of context of the chat model that are used, the answer included; by default what is known of the model, at
+    most 32,000, else 8,000."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories a turn."""
     max_llm_calls_per_turn: int | None = Field(default=None, ge=1)

@@ -13,8 +13,17 @@ from langgraph.runtime import Runtime
 
 from sharpwave.graphs.background import BackgroundWriter, background_writer, hand_over
 from sharpwave.graphs.nodes import Node, needed, node
-from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, tool_failed, wants_tools
+from sharpwave.graphs.respond import (
+    Responder,
+    TemplateResponder,
+    model_node,
+    template_node,
+    tokens_of,
+    tool_failed,
+    wants_tools,
+)
 from sharpwave.graphs.state import Context, State, context_of, milliseconds, moment
+from sharpwave.graphs.window import condense_node, in_view
 from sharpwave.graphs.write import add_write_nodes, begin_node, writers
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ConfigError, InputError
@@ -23,6 +32,7 @@ from sharpwave.memory.index import StoreName
 from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.trust import may_be_shown
+from sharpwave.memory.working import Buffer, SummaryBuffer, default_buffer
 from sharpwave.memory.writing import Applier
 
 Write = Literal["inline", "background", "off"]
@@ -51,6 +61,7 @@ def build_agent(
     write: Write = "inline",
     writer: BackgroundWriter | None = None,
     confirm: bool | float = False,
+    buffer: Buffer | None = None,
 ) -> StateGraph[State, Context, State, State]:
     """Return the agent's graph, uncompiled; compile it with your checkpointer and store.
 
@@ -72,6 +83,8 @@ def build_agent(
         confirm: ask the user before each DELETE, and before each UPDATE that is less sure than this (0 to 1; True is
             0.8). The run stops with LangGraph's `interrupt`, so it needs a checkpointer; see `sharpwave.graphs.approve`.
             What waits in the queue is asked about by whoever takes it up, if that one asks.
+        buffer: fits what the model is shown into its window; by default the newest messages and a summary of those before
+            (see `default_buffer`). The messages in the state are never trimmed.
 
     Raises:
         ConfigError: there is no memory for a node that needs one, tools and no model to call them, no such `write`, a
@@ -86,17 +99,25 @@ def build_agent(
     if confirm is not False and write != "inline":
         raise ConfigError(f"confirm= asks the user before a run ends, so write={write!r} cannot. Use write='inline'.")
     toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
-    respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [])
+    bound = list(toolbox.tools_by_name.values()) if toolbox else []
+    buffer = (buffer or default_buffer(model)) if model is not None and respond is None else None
+    respond = respond or (TemplateResponder() if model is None else model_node(model, bound, buffer))
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
     graph = StateGraph(State, context_schema=Context)
     graph.add_node("begin", _begin_node(confirm))
     graph.add_node(
-        "retrieve", node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores))
+        "retrieve",
+        node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores, buffer)),
     )
     graph.add_node("respond", node("respond", respond, Responder, template_node))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")
-    graph.add_edge("retrieve", "respond")
+    if isinstance(buffer, SummaryBuffer):
+        graph.add_node("condense", condense_node(buffer, memory, tokens_of(bound)))
+        graph.add_edge("retrieve", "condense")
+        graph.add_edge("condense", "respond")
+    else:
+        graph.add_edge("retrieve", "respond")
     after = END if write == "off" else "keep"
     if toolbox:
         graph.add_node("tools", toolbox)
@@ -125,7 +146,7 @@ def _begin_node(confirm: bool | float) -> Node:
     return begin
 
 
-def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
+def _retrieve(retriever: Retriever, stores: Sequence[StoreName], buffer: Buffer | None = None) -> Node:
     def retrieve(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Recall what the user's last message is about, within the token budget."""
         started = time.perf_counter()
@@ -139,7 +160,7 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
             now=moment(context),
             timezone=context.timezone,
         )
-        spoken = {message.id for message in state["messages"]}
+        spoken = in_view(state, buffer)
         fresh = [hit for hit in hits if hit.utterance is None or hit.utterance.message_id not in spoken]
         fresh = [hit for hit in fresh if may_be_shown(hit)]
         return {
@@ -148,7 +169,3 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
         }
 
     return retrieve
-
-
-def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Responder | Node:
-    return TemplateResponder() if model is None else model_node(model, tools)

@@ -1,17 +1,19 @@
 """The answering node: a chat model that is shown what was recalled, or a template that needs no model."""
 
+import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool
+from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.runtime import get_runtime
 
 from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
@@ -22,7 +24,9 @@ from sharpwave.memory.records import Precision, Recall
 from sharpwave.memory.slots import aliases
 from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
+from sharpwave.memory.tokens import estimate
 from sharpwave.memory.usage import metering, record_call, total
+from sharpwave.memory.working import Buffer, Summary, default_buffer
 from sharpwave.prompts import day, quoted, render
 
 log = logging.getLogger(__name__)
@@ -164,12 +168,26 @@ def template_node(responder: Responder) -> Callable[..., dict[str, Any]]:
     return respond
 
 
-def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[State, dict[str, Any]]:
-    """Return the node that answers by a chat model, with tools if there are any. One node for sync and async runs."""
+def model_node(
+    model: BaseChatModel, tools: Sequence[BaseTool], buffer: Buffer | None = None
+) -> Runnable[State, dict[str, Any]]:
+    """Return the node that answers by a chat model, with tools if there are any. One node for sync and async runs.
+
+    What the model is shown is fitted into its window by `buffer`; by default `default_buffer(model)`.
+    """
     bound: Runnable[Any, AIMessage] = model.bind_tools(tools) if tools else model
+    buffer = buffer or default_buffer(model)
+    schemas = tokens_of(tools)
+
+    def asked(state: State) -> tuple[list[BaseMessage], Runnable[Any, AIMessage], float]:
+        started = time.perf_counter()
+        summary = Summary.model_validate(state["summary"]) if state.get("summary") else None
+        shown = _prompt(state["messages"], system_prompt(state, buffer.budget))
+        prompt = buffer.fit(shown, summary, reserve=schemas)
+        return prompt, model if _worn_out(state) else bound, started
 
     def respond(state: State, config: RunnableConfig) -> dict[str, Any]:
-        prompt, chosen, started = _asked(state, bound, model)
+        prompt, chosen, started = asked(state)
         try:
             answer = chosen.invoke(prompt, config)
         except Exception as error:
@@ -177,7 +195,7 @@ def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Stat
         return _answered(state, answer, prompt, started, bool(tools))
 
     async def arespond(state: State, config: RunnableConfig) -> dict[str, Any]:
-        prompt, chosen, started = _asked(state, bound, model)
+        prompt, chosen, started = asked(state)
         try:
             answer = await chosen.ainvoke(prompt, config)
         except Exception as error:
@@ -187,33 +205,29 @@ def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Stat
     return RunnableLambda(respond, afunc=arespond, name="respond")
 
 
-def _asked(
-    state: State, bound: Runnable[Any, AIMessage], plain: Runnable[Any, AIMessage]
-) -> tuple[list[BaseMessage], Runnable[Any, AIMessage], float]:
+def tokens_of(tools: Sequence[BaseTool]) -> int:
+    """Return the tokens that the schemas of tools take in a prompt, by estimate."""
+    return sum(estimate(json.dumps(convert_to_openai_tool(tool), ensure_ascii=False)) for tool in tools)
+
+
+def system_prompt(state: State, budget: int) -> str:
+    """Return the instructions with what was recalled, the best memories of it where all take more than half of `budget`."""
     context = context_of(get_runtime(Context))
     recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+    while estimate(memories := rendered(recalled, context)) > budget // 2 and recalled:
+        recalled.pop()
+    left_out = len(state.get("recalled", [])) - len(recalled)
+    if left_out:
+        log.warning("%d recalled memories were left out: they would take more than half of the window.", left_out)
     local = moment(context).astimezone(time_zone(context.timezone))
-    system = render("respond", date=day(local), timezone=context.timezone, memories=rendered(recalled, context))
-    return _prompt(state["messages"], system), plain if _worn_out(state) else bound, time.perf_counter()
+    return render("respond", date=day(local), timezone=context.timezone, memories=memories)
 
 
 def _prompt(messages: Sequence[BaseMessage], system: str) -> list[BaseMessage]:
-    """Return the conversation as every server takes it: one system message, the caller's own first; each call with its result."""
+    """Return the conversation as every server takes it: one system message, the caller's own first."""
     own = [message.text for message in messages if isinstance(message, SystemMessage)]
     spoken = [message for message in messages if not isinstance(message, SystemMessage)]
-    return [SystemMessage("\n\n".join(dict.fromkeys([*own, system]))), *_settled(spoken)]
-
-
-def _settled(messages: Sequence[BaseMessage]) -> Iterator[BaseMessage]:
-    """Yield messages, and a result for each tool call that was cut off by an interrupt or a crash."""
-    waiting: list[str | None] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            waiting = [call for call in waiting if call != message.tool_call_id]
-        else:
-            yield from (ToolMessage("The call was cut off.", tool_call_id=call or "") for call in waiting)
-            waiting = [call["id"] for call in message.tool_calls] if isinstance(message, AIMessage) else []
-        yield message
+    return [SystemMessage("\n\n".join(dict.fromkeys([*own, system]))), *spoken]
 
 
 def _worn_out(state: State) -> bool:

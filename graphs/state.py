@@ -11,13 +11,14 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMes
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import Messages, add_messages
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from sharpwave.memory import times
 from sharpwave.memory.errors import ConfigError, InputError, OwnershipError
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.records import Message, Role, Turn, new_id
 from sharpwave.memory.times import UtcTime
+from sharpwave.memory.working import WorkingMemory
 
 STALE = -2
 """Revision that says: somebody else wrote in between, decide again."""
@@ -68,9 +69,14 @@ def _overlap(known: list[object], sent: list[object]) -> int:
 
 
 class State(TypedDict, total=False):
-    """The state of a conversation. All but `messages` is of the current turn, plain data, and set anew by each turn."""
+    """The state of a conversation: `messages`, `summary` and `working` go on from turn to turn; all else is of the current
+    turn, and set anew by each. Plain data, but for the messages."""
 
     messages: Annotated[list[AnyMessage], add_new_messages]
+    summary: dict[str, Any] | None
+    """`Summary` of the oldest messages, in place of which the model is shown it; the messages themselves stay."""
+    working: dict[str, Any]
+    """`WorkingMemory` of the session; a caller or a tool may set it, and each turn brings it up to date."""
     owner: str
     """Whose conversation this is; a thread that another owner comes to is refused."""
     recalled: list[dict[str, Any]]
@@ -99,7 +105,7 @@ class State(TypedDict, total=False):
     caught_up: int
     """Turns that had failed earlier and were taken up again before this one."""
     degraded: str | None
-    """Why this turn was written by rules though a model was at hand; None when it was not."""
+    """Why this turn was summarised or written by rules though a model was at hand; None when it was not."""
     usage: dict[str, Any]
     timings_ms: dict[str, float]
 
@@ -178,6 +184,7 @@ def begun(state: State, context: Context) -> dict[str, Any]:
 
     Raises:
         OwnershipError: the checkpointed conversation belongs to somebody else.
+        InputError: a caller put into `working` what is no `WorkingMemory`.
     """
     owner = state.get("owner")
     if owner is not None and owner != context.user_id:
@@ -185,10 +192,16 @@ def begun(state: State, context: Context) -> dict[str, Any]:
             "This thread_id holds another user's conversation. Checkpoints know no owner: derive the id with "
             "sharpwave.graphs.thread_config(user_id, thread)."
         )
-    asked = last_exchange(state.get("messages", []))
+    messages = state.get("messages", [])
+    asked = last_exchange(messages)
+    try:
+        working = WorkingMemory.model_validate(state.get("working") or {"started_at": moment(context)})
+    except ValidationError as error:
+        raise InputError(f"The state's 'working' is no WorkingMemory: {error.errors()[0]['msg']}.") from None
     return {
         "owner": context.user_id,
         "incognito": state.get("incognito", []) if context.remember else [message.id for message in asked],
+        "working": working.begun(messages).model_dump(mode="json"),
         "recalled": [],
         "citations": [],
         "candidates": [],

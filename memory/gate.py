@@ -42,21 +42,22 @@ _DETAIL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]{2,}|\d")
 def worth_reading(turn: Turn) -> bool:
     """Whether what the user said in `turn` may hold something to remember."""
     return any(
-        _may_tell(s) for m in turn.messages if m.role == "user" for s in sentences(own_words(m.text[:READ_AT_MOST]))
+        may_tell(s) for m in turn.messages if m.role == "user" for s in sentences(own_words(m.text[:READ_AT_MOST]))
     )
 
 
-def _may_tell(sentence: str) -> bool:
+def may_tell(sentence: str) -> bool:
+    """Whether a sentence of the user's own may hold something to remember."""
     if len(sentence) > LONGEST_SENTENCE:
         return bool(_LETTERS.search(sentence))
     if not _LETTERS.search(sentence) or _BEAT.match(sentence):
         return False
     if not languages.is_english(sentence):
         return len(sentence) > 3 and not languages.asks(sentence) and not languages.is_courtesy(sentence)
-    return any(_clause_may_tell(clause) for clause in split(sentence)) or _asks_with_news(sentence)
+    return any(_clausemay_tell(clause) for clause in split(sentence)) or _asks_with_news(sentence)
 
 
-def _clause_may_tell(quote: str) -> bool:
+def _clausemay_tell(quote: str) -> bool:
     if states_command(quote) or asked_to_keep(quote):
         return True
     text = opened(quote)

@@ -422,7 +422,7 @@ def within(hits: Iterable[Recall], k: int | None, budget: int | None) -> list[Re
     for hit in hits:
         if (k is not None and len(kept) >= k) or misfits >= MISFITS:
             break
-        cost = estimate(hit.text) + 12 if budget is not None else 0  # with its label, date and origin
+        cost = estimate(hit.text) + 17 if budget is not None else 0  # with its label, date and origin
         if budget is None or used + cost <= budget:
             kept.append(hit)
             used += cost

@@ -11,6 +11,8 @@ DECLARED = {
     "extract": {"date", "timezone"},
     "decide": {"date", "timezone"},
     "respond": {"date", "timezone", "memories"},
+    "summarise": {"words"},
+    "summary": {"origin", "summary"},
 }
 
 
@@ -48,6 +50,8 @@ def test_the_prompts_stay_short() -> None:
     assert sizes["respond"] <= 120
     assert sizes["extract"] <= 320
     assert sizes["decide"] <= 220
+    assert sizes["summarise"] <= 200
+    assert sizes["summary"] <= 40
 
 
 def test_the_answering_prompt_sets_notes_apart_from_instructions() -> None:

@@ -171,11 +171,52 @@ def test_a_shortened_text_fits(text: str, tokens: int) -> None:
 
 
 @settings(deadline=None, database=None, derandomize=True)
+@given(st.text(max_size=300), st.integers(1, 80), st.floats(0, 1))
+def test_a_text_shortened_in_the_middle_keeps_both_ends(text: str, tokens: int, tail: float) -> None:
+    short = shorten(text, tokens, tail=tail)
+    assert estimate(short) <= tokens
+    cuts = [at for at, c in enumerate(short) if c == "…"]
+    assert short == text or any(text.startswith(short[:at]) and text.endswith(short[at + 1 :]) for at in cuts)
+
+
+def test_shortening_a_huge_text_reads_little_of_it() -> None:
+    read: list[int] = []
+
+    def count(text: str) -> int:
+        read.append(len(text))
+        return estimate(text)
+
+    assert len(shorten("word " * 1_000_000, 50, tail=0.5, count=count)) < 300
+    assert sum(read) < 20_000
+
+
+@settings(deadline=None, database=None, derandomize=True)
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_more_text_is_never_fewer_tokens(one: str, other: str) -> None:
     assert estimate(one + other) >= max(estimate(one), estimate(other))
     assert estimate(one + other) <= estimate(one) + estimate(other)
     assert (estimate(one) == 0) == (one == "")
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [
+        ("I moved from Oslo to Lisbon last month and I'm allergic to shellfish, which my sister Maria still forgets.", 24),
+        ("我上个月从奥斯陆搬到了里斯本，而且我对贝类过敏。我的妹妹在上海的一家公司工作，她喜欢打羽毛球。", 62),
+        ("저는 지난달에 오슬로에서 리스본으로 이사했고 갑각류 알레르기가 있습니다. 여동생은 서울에서 일합니다.", 52),
+        ("先月オスロからリスボンに引っ越しました。甲殻類アレルギーがあります。妹は大阪で働いています。", 49),
+        ("ฉันอาศัยอยู่ในเชียงใหม่และแพ้อาหารทะเล น้องสาวของฉันทำงานที่กรุงเทพ", 62),
+        ("मैं पिछले महीने ओस्लो से लिस्बन आया और मुझे समुद्री भोजन से एलर्जी है", 67),
+        ("ባለፈው ወር ከኦስሎ ወደ ሊዝበን ተዛወርኩ", 63),
+        ("🎷🧑🏽‍🚀🇵🇹❤️🦐🫠🥹👨‍👩‍👧‍👦🏴󠁧󠁢󠁥󠁮󠁧󠁿", 70),
+        ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==Zx8+/qP0vBmTnQ3yKsLw7RfHj2Gd5", 82),
+        ("018f3b7e-92c4-7d10-a6b1-5f0e3c9d8a21 018f3b7e-92c4-7d10-a6b1-5f0e3c9d8a22", 61),
+        ('{"facts":[{"text":"Lives in Porto","quote":"I live in Porto","kind":"fact","n":[1,2,3]}]}', 30),
+    ],
+)  # fmt: skip
+def test_estimates_are_above_the_count_of_a_hungry_tokenizer_and_below_twice_that(text: str, counted: int) -> None:
+    """`counted` is by cl100k_base; o200k_base takes fewer for each."""
+    assert counted <= estimate(text) <= 2 * counted
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,32 @@
+"""The pages in docs/ are true: what they show runs as it stands, and their links lead somewhere."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from project import ROOT, project_files
+
+PAGES = [ROOT / file for file in project_files() if file.parts[0] == "docs" and file.suffix == ".md"]
+SNIPPETS = [
+    pytest.param(snippet, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, snippet in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL), 1)
+]
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_snippets_run_as_they_stand_and_print_what_they_say(snippet: str, tmp_path: Path) -> None:
+    """A comment behind a `print(…)` is what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == re.findall(r"^\s*print\(.*\)  # (.*)$", snippet, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
