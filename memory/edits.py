@@ -110,6 +110,17 @@ def pin(connection: Connection, owner: int, memory_id: str, pinned: bool) -> App
     return _log(connection, owner, "PIN", memory, old, "pinned by hand" if pinned else "unpinned by hand", times.now())
 
 
+def expire(connection: Connection, owner: int, memory_id: str, reason: str) -> Applied | None:
+    """Forget a memory: it leaves the current view. None, and nothing done, where it has left that already or is pinned."""
+    old = semantic.get(connection, owner, memory_id)
+    if old is None or old.status != "active" or old.pinned:
+        return None
+    at = times.now()
+    gone = old.model_copy(update={"status": "expired", "valid_to": max(at, old.valid_from)})
+    semantic.rewrite(connection, owner, gone)
+    return _log(connection, owner, "EXPIRE", gone, old, reason, at, policy="forget/1")
+
+
 def release(connection: Connection, owner: int, memory_id: str) -> Applied:
     """Let a memory out of quarantine."""
     old = _quarantined(connection, owner, memory_id)
@@ -194,7 +205,14 @@ def take_over(
 
 
 def _log(
-    connection: Connection, owner: int, op: str, memory: Memory, before: Memory | None, reason: str, at: datetime
+    connection: Connection,
+    owner: int,
+    op: str,
+    memory: Memory,
+    before: Memory | None,
+    reason: str,
+    at: datetime,
+    policy: str = "user",
 ) -> Applied:
     ledger.raise_revision(connection, owner)
     seq = ledger.append_event(
@@ -202,20 +220,21 @@ def _log(
         owner,
         op,
         at=at,
-        policy="user",
+        policy=policy,
         reason=reason,
         memory=memory,
         before=before,
         detail={"quote": memory.source.quote},
     )
-    cascade.follow(connection, owner, before, memory, because=seq, at=at)
+    if op != "EXPIRE":  # what is forgotten is no less true: nothing that rests on it has to be reviewed
+        cascade.follow(connection, owner, before, memory, because=seq, at=at)
     return Applied(
         op=op,
         memory_id=memory.id,
         version=memory.version,
         text=memory.text,
         reason=reason,
-        policy="user",
+        policy=policy,
         before=before.text if before else None,
         event=seq,
     )

@@ -139,6 +139,14 @@ def find(
     return [_checked(kind, record, name) for (record,) in reversed(found)]
 
 
+def entered(connection: Connection, owner: int, kind: type[Kept]) -> dict[str, datetime]:
+    """Return when each record of a kind entered the store, by id: the time of its first event, by the machine's clock."""
+    statement = """
+        SELECT memory_id, min(at) FROM events WHERE owner = ? AND json_extract(detail, '$.kind') = ? GROUP BY memory_id
+    """
+    return {one: ledger.from_timestamp(at) for one, at in fetch(connection, statement, (owner, kind.kind))}
+
+
 def nearest(
     connection: Connection,
     owner: int,

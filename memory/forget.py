@@ -1,0 +1,175 @@
+"""Forgetting: which memories and episodes may go, by rules that can be read, and their going, which can be undone.
+
+What is forgotten leaves the current view (status `expired`) and stays in the ledger: `restore` brings it back. Age is counted
+from when a record entered the store or was last used, never from when its event took place: a conversation of years ago
+that was imported today is new. What is pinned is never forgotten.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from math import log1p
+from typing import Literal
+
+from sharpwave.memory import rows, semantic, times
+from sharpwave.memory.errors import InputError
+from sharpwave.memory.kinds import Episode
+from sharpwave.memory.records import Memory, Record
+from sharpwave.memory.staleness import is_stale
+from sharpwave.memory.store import MemoryStore
+
+DOUBTED = 0.3
+"""Confidence below which a memory goes."""
+STALE_AND_DOUBTED = 0.6
+"""Confidence below which a stale memory goes."""
+CONTRADICTED = 3
+"""Contradictions that a memory survives."""
+EPISODE = timedelta(days=90)
+"""Age at which an episode goes; a success with a reflection at three times that."""
+ABANDONED = timedelta(days=7)
+"""Age at which an abandoned episode goes."""
+CAPACITY = 10_000
+"""Memories of an owner; beyond, those of the least worth go."""
+LARGEST_SHARE = 0.2
+"""Share of all that may go in one pass without being asked about."""
+FEW = 20
+"""Records from which on that share counts: of three, one is always more."""
+
+
+class Doomed(Record):
+    """Something that goes, and why."""
+
+    store: Literal["memory", "episode"]
+    id: str
+    text: str
+    rule: Literal["expired", "doubted", "stale", "contradicted", "capacity", "age"]
+    reason: str
+
+
+class Forgetting(Record):
+    """What a pass of forgetting did, or would do."""
+
+    dry_run: bool
+    considered: int
+    """Memories and episodes that are in the current view."""
+    doomed: tuple[Doomed, ...]
+    stopped: bool = False
+    """Nothing was done, because too much would have gone; ask for it with a larger share."""
+
+
+def forget(
+    store: MemoryStore,
+    owner: str,
+    *,
+    now: datetime | None = None,
+    capacity: int = CAPACITY,
+    largest_share: float = LARGEST_SHARE,
+    dry_run: bool = False,
+) -> Forgetting:
+    """Forget what the rules let go of, each with an event that names its rule; all of it, or nothing.
+
+    Args:
+        store: the memory.
+        owner: whose.
+        now: the present, by default that of the machine's clock.
+        capacity: memories that may stay, at least 1.
+        largest_share: most, 0..1, that may go of all there is; where more would go, nothing is done.
+        dry_run: only say what would go.
+
+    Raises:
+        InputError: a blank owner, a capacity below 1, a share outside of 0..1.
+    """
+    if capacity < 1:
+        raise InputError(f"A memory must have room for at least 1; got a capacity of {capacity}.")
+    if not 0 <= largest_share <= 1:
+        raise InputError(f"The largest share that may be forgotten must be 0 to 1; got {largest_share}.")
+    moment = times.utc(now) if now else times.now()
+    with store.transaction(owner) as (connection, number):
+        memories = semantic.find(connection, number)
+        episodes = rows.find(connection, number, owner, Episode, statuses=("active",))
+        entered = rows.entered(connection, number, Episode)
+    doomed = [*_memories(memories, moment, capacity), *_episodes(episodes, entered, moment)]
+    considered = len(memories) + len(episodes)
+    stopped = considered >= FEW and len(doomed) > largest_share * considered
+    if not dry_run and not stopped:
+        _let_go(store, owner, doomed)
+    return Forgetting(dry_run=dry_run, considered=considered, doomed=tuple(doomed), stopped=stopped)
+
+
+def _memories(memories: Sequence[Memory], now: datetime, capacity: int) -> Iterator[Doomed]:
+    staying: list[Memory] = []
+    for memory in memories:
+        verdict = None if memory.pinned else _verdict(memory, now)
+        if verdict is None:
+            staying.append(memory)
+        else:
+            rule, reason = verdict
+            yield Doomed(store="memory", id=memory.id, text=memory.text, rule=rule, reason=reason)
+    most = max((uses(memory) for memory in staying), default=0)
+    loose = sorted((m for m in staying if not m.pinned), key=lambda memory: (worth(memory, now, most), memory.id))
+    for memory in loose[: max(0, len(staying) - capacity)]:
+        reason = f"over the capacity of {capacity}, worth {worth(memory, now, most):.2f}"
+        yield Doomed(store="memory", id=memory.id, text=memory.text, rule="capacity", reason=reason)
+
+
+def _verdict(
+    memory: Memory, now: datetime
+) -> tuple[Literal["expired", "doubted", "stale", "contradicted"], str] | None:
+    if memory.expires_at is not None and memory.expires_at <= now:
+        return "expired", f"kept until {memory.expires_at:%Y-%m-%d}"
+    if memory.confidence < DOUBTED:
+        return "doubted", f"confidence {memory.confidence:.2f}, below {DOUBTED}"
+    if memory.contradictions > CONTRADICTED:
+        return "contradicted", f"contradicted {memory.contradictions} times"
+    if memory.confidence < STALE_AND_DOUBTED and is_stale(memory, now) and now - last_used(memory) > EPISODE / 3:
+        return "stale", f"not confirmed for long, and confidence {memory.confidence:.2f}, below {STALE_AND_DOUBTED}"
+    return None
+
+
+def last_used(memory: Memory) -> datetime:
+    """Return when a memory entered the store, or was last confirmed, recalled, cited or replayed."""
+    used = (memory.last_confirmed_at, memory.last_recalled_at, memory.last_cited_at, memory.last_replayed_at)
+    return max([memory.recorded_at, *(moment for moment in used if moment)])
+
+
+def uses(memory: Memory) -> int:
+    """Return how often a memory was recalled or cited."""
+    return memory.recalled + memory.cited
+
+
+def worth(memory: Memory, now: datetime, most: int) -> float:
+    """Return 0.3 recency + 0.3 access frequency + 0.4 importance, 0..1.
+
+    Recency is 1 / (1 + days since it entered the store or was used); frequency is log(1 + uses) over that of the most used.
+    """
+    days = max(0.0, (now - last_used(memory)) / timedelta(days=1))
+    frequency = log1p(uses(memory)) / log1p(most) if most else 0.0
+    return 0.3 / (1 + days) + 0.3 * frequency + 0.4 * memory.importance
+
+
+def _episodes(episodes: Sequence[Episode], entered: dict[str, datetime], now: datetime) -> Iterator[Doomed]:
+    for episode in episodes:
+        since = max(entered[episode.id], episode.last_replayed_at or entered[episode.id])
+        allowed = _allowed(episode)
+        if not episode.pinned and now - since > allowed:
+            reason = f"{episode.outcome}, {(now - since).days} days old, kept for {allowed.days}"
+            yield Doomed(store="episode", id=episode.id, text=episode.task, rule="age", reason=reason)
+
+
+def _allowed(episode: Episode) -> timedelta:
+    if episode.outcome == "abandoned":
+        return ABANDONED
+    return 3 * EPISODE if episode.outcome == "success" and episode.reflection else EPISODE
+
+
+def _let_go(store: MemoryStore, owner: str, doomed: Sequence[Doomed]) -> None:
+    at = times.now()
+    store.expire(owner, {one.id: f"{one.rule}: {one.reason}" for one in doomed if one.store == "memory"})
+    with store.transaction(owner, writes=True) as (connection, number):
+        for one in doomed:
+            if one.store == "episode":
+                episode = rows.get(connection, number, owner, Episode, one.id)
+                gone = episode.model_copy(update={"status": "expired"})
+                reason = f"{one.rule}: {one.reason}"
+                rows.put(
+                    connection, number, gone, op="EXPIRE", at=at, policy="forget/1", reason=reason, embed=store.vector
+                )
