@@ -1,5 +1,7 @@
 """From settings and a store to the graphs: which model answers, who extracts, who decides."""
 
+from collections.abc import Sequence
+
 from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.graph import StateGraph
 
@@ -9,25 +11,33 @@ from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.errors import ConfigError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.store import MemoryStore
 from sharpwave.models import chat_model
 from sharpwave.settings import Settings
+from sharpwave.tools import Tool
 
 
 def agent_graph(
-    settings: Settings, store: MemoryStore, *, write: Write | None = None
+    settings: Settings, store: MemoryStore, *, write: Write | None = None, tools: Sequence[Tool] = ()
 ) -> StateGraph[State, Context, State, State]:
-    """Return the agent that the settings describe, uncompiled; `write` overrides theirs. Raises what `chat_model` raises."""
+    """Return the agent that the settings describe, uncompiled; `write` overrides theirs, and `tools` is what it may call.
+
+    Raises what `chat_model` raises, and `ConfigError` for tools without a model.
+    """
     model = chat_model(settings)
+    if tools and model is None:
+        raise ConfigError("Tools need a chat model to call them. Set OPENAI_API_KEY or OPENAI_BASE_URL.")
     return build_agent(
         model=_streaming(model),
         memory=store,
         extract=_extractor(settings, model),
         decide=_policy(settings, model),
         write=write or settings.write,
+        tools=tools,
     )
 
 

@@ -4,6 +4,7 @@ from sharpwave.graphs.agent import Retriever, build_agent, thread_config, thread
 from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State
+from sharpwave.graphs.tool_use import ToolRecorder
 from sharpwave.graphs.write import build_write, write_pending
 from sharpwave.memory.writing import Applier
 
@@ -15,6 +16,7 @@ __all__ = [
     "Retriever",
     "State",
     "TemplateResponder",
+    "ToolRecorder",
     "build_agent",
     "build_write",
     "thread_config",

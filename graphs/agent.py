@@ -13,8 +13,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.runtime import Runtime
 
 from sharpwave.graphs.background import BackgroundWriter, background_writer, hand_over
-from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, tool_failed, wants_tools
+from sharpwave.graphs.respond import Responder, TemplateResponder, model_node, template_node, wants_tools
 from sharpwave.graphs.state import Context, State, begun, context_of, milliseconds, moment
+from sharpwave.graphs.tool_use import NodeRecorder, tool_failed
 from sharpwave.graphs.write import Node, add_write_nodes, needed, node, writers
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ConfigError, InputError
@@ -62,7 +63,7 @@ def build_agent(
         decide: a `Policy`, or any LangGraph node that returns `decisions`, and the `revision` of the memories that
             they were made for (of `MemoryStore.neighbours`), if they must not be carried out after a change.
         apply: an `Applier`, or any LangGraph node that returns `operations`.
-        tools: what the model may call while it answers.
+        tools: what the model may call while it answers; each use is recorded in `memory`, unless `write` is `off`.
         write: `inline` writes a turn before the run ends. `background` only queues it durably: the run ends with the
             reply, and a `BackgroundWriter` does the rest, beginning with what an earlier process left. `off` makes an
             agent that answers from memory and never writes to it.
@@ -79,8 +80,8 @@ def build_agent(
         raise ConfigError(f"There is no write={write!r}; it is 'inline', 'background' or 'off'.")
     if writer and (write != "background" or extract or decide or apply):
         raise ConfigError("writer= goes with write='background', and brings its own extract, decide and apply.")
-    toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
-    respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [])
+    toolbox = _toolbox(tools, None if write == "off" else memory) if tools else None
+    respond = respond or _answering(model, list(toolbox.tools_by_name.values()) if toolbox else [], memory)
     stores: tuple[StoreName, ...] = ("semantic", "episodic") if model else ("semantic",)
     graph = StateGraph(State, context_schema=Context)
     graph.add_node("begin", _begin)
@@ -139,8 +140,16 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName]) -> Node:
     return retrieve
 
 
-def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool]) -> Responder | Node:
-    return TemplateResponder() if model is None else model_node(model, tools)
+def _toolbox(tools: Sequence[BaseTool | Callable[..., Any]], memory: MemoryStore | None) -> ToolNode:
+    """Return the node that calls tools, and records in `memory`, if there is one, what came of it."""
+    if memory is None:
+        return ToolNode(tools, handle_tool_errors=tool_failed)
+    recorder = NodeRecorder(memory)
+    return ToolNode(tools, handle_tool_errors=tool_failed, wrap_tool_call=recorder.call, awrap_tool_call=recorder.acall)
+
+
+def _answering(model: BaseChatModel | None, tools: Sequence[BaseTool], memory: MemoryStore | None) -> Responder | Node:
+    return TemplateResponder() if model is None else model_node(model, tools, memory)
 
 
 def thread_config(user_id: str, thread: str) -> RunnableConfig:

@@ -1,6 +1,6 @@
 """The answering node: a chat model that is shown what was recalled, or a template that needs no model."""
 
-import logging
+import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,20 +17,24 @@ from langgraph.runtime import get_runtime
 from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
 from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
+from sharpwave.memory.guidance import guidance_text
 from sharpwave.memory.keywords import terms
+from sharpwave.memory.recall import question_in
 from sharpwave.memory.records import Precision, Recall
 from sharpwave.memory.slots import aliases
+from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
 from sharpwave.memory.usage import metering, record_call, total
 from sharpwave.prompts import day, quoted, render
 
-log = logging.getLogger(__name__)
-
 TOOL_ROUNDS = 5
 """Rounds of tool calls in one turn; then the model has to answer without tools."""
 
 UNFINISHED = "I am sorry, I could not finish this: I kept calling tools without coming to an answer."
+
+GUIDANCE_BUDGET = 140
+"""Tokens of the prompt for what was learned about tools and preferences; see `guidance_text`."""
 
 _CITATION = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 
@@ -164,11 +168,17 @@ def template_node(responder: Responder) -> Callable[..., dict[str, Any]]:
     return respond
 
 
-def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[State, dict[str, Any]]:
-    """Return the node that answers by a chat model, with tools if there are any. One node for sync and async runs."""
+def model_node(
+    model: BaseChatModel, tools: Sequence[BaseTool], memory: MemoryStore | None = None
+) -> Runnable[State, dict[str, Any]]:
+    """Return the node that answers by a chat model, with tools if there are any. One node for sync and async runs.
+
+    With a memory the model is told what was learned there about tools and what the user prefers.
+    """
     bound: Runnable[Any, AIMessage] = model.bind_tools(tools) if tools else model
 
     def respond(state: State, config: RunnableConfig) -> dict[str, Any]:
+        state = _guided(state, memory)
         prompt, chosen, started = _asked(state, bound, model)
         try:
             answer = chosen.invoke(prompt, config)
@@ -177,6 +187,7 @@ def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Stat
         return _answered(state, answer, prompt, started, bool(tools))
 
     async def arespond(state: State, config: RunnableConfig) -> dict[str, Any]:
+        state = await asyncio.to_thread(_guided, state, memory)
         prompt, chosen, started = _asked(state, bound, model)
         try:
             answer = await chosen.ainvoke(prompt, config)
@@ -187,14 +198,34 @@ def model_node(model: BaseChatModel, tools: Sequence[BaseTool]) -> Runnable[Stat
     return RunnableLambda(respond, afunc=arespond, name="respond")
 
 
+def _guided(state: State, memory: MemoryStore | None) -> State:
+    """Return the state with the guidance for its turn, which stays the same over all calls of the turn."""
+    if memory is None or state.get("guidance") is not None:
+        return state
+    context = context_of(get_runtime(Context))
+    asked = next((m.text for m in reversed(state["messages"]) if isinstance(m, HumanMessage)), "")
+    known = {hit["id"] for hit in state.get("recalled", [])}
+    guidance = guidance_text(
+        memory, context.user_id, question_in(asked), context.agent, budget=GUIDANCE_BUDGET, known=known
+    )
+    return {**state, "guidance": guidance}
+
+
 def _asked(
     state: State, bound: Runnable[Any, AIMessage], plain: Runnable[Any, AIMessage]
 ) -> tuple[list[BaseMessage], Runnable[Any, AIMessage], float]:
     context = context_of(get_runtime(Context))
     recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
     local = moment(context).astimezone(time_zone(context.timezone))
-    system = render("respond", date=day(local), timezone=context.timezone, memories=rendered(recalled, context))
-    return _prompt(state["messages"], system), plain if _worn_out(state) else bound, time.perf_counter()
+    system = render(
+        "respond",
+        date=day(local),
+        timezone=context.timezone,
+        memories=rendered(recalled, context),
+        guidance=state.get("guidance") or "",
+    )
+    chosen = plain if _worn_out(state) else bound
+    return _prompt(state["messages"], system.rstrip()), chosen, time.perf_counter()
 
 
 def _prompt(messages: Sequence[BaseMessage], system: str) -> list[BaseMessage]:
@@ -235,6 +266,7 @@ def _answered(
     return {
         "messages": [answer],
         "citations": cited(answer.text, recalled),
+        "guidance": state.get("guidance"),
         "usage": total(state.get("usage"), meter.usage),
         "timings_ms": {**timings, "respond": timings.get("respond", 0.0) + milliseconds(started)},
     }
@@ -270,9 +302,3 @@ def wants_tools(state: State) -> bool:
     """Return whether the last message asks for tools."""
     last = state["messages"][-1]
     return isinstance(last, AIMessage) and bool(last.tool_calls)
-
-
-def tool_failed(error: Exception) -> str:
-    """Return what the model is told of a tool that failed: the turn goes on, and the model may try something else."""
-    log.warning("A tool failed: %s: %s", type(error).__name__, error)
-    return f"The tool failed: {type(error).__name__}: {error}"

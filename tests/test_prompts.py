@@ -10,7 +10,9 @@ from sharpwave.prompts import PromptError, day, quoted, render, slots
 DECLARED = {
     "extract": {"date", "timezone"},
     "decide": {"date", "timezone"},
-    "respond": {"date", "timezone", "memories"},
+    "respond": {"date", "timezone", "memories", "guidance"},
+    "guidance": {"lines"},
+    "procedure": set(),
 }
 
 
@@ -28,13 +30,13 @@ def test_a_prompt_fills_with_exactly_its_slots(name: str) -> None:
 
 
 def test_every_missing_and_every_unknown_variable_is_named() -> None:
-    with pytest.raises(PromptError, match=r"'respond'.*missing: memories, timezone; unknown: city, mood"):
+    with pytest.raises(PromptError, match=r"'respond'.*missing: guidance, memories, timezone; unknown: city, mood"):
         render("respond", date="today", city="Porto", mood="good")
 
 
 def test_a_value_is_not_expanded_again() -> None:
     assert "costs $5, $date, ${timezone}, $$" in render(
-        "respond", date="today", timezone="UTC", memories="costs $5, $date, ${timezone}, $$"
+        "respond", date="today", timezone="UTC", memories="costs $5, $date, ${timezone}, $$", guidance=""
     )
 
 
@@ -48,10 +50,12 @@ def test_the_prompts_stay_short() -> None:
     assert sizes["respond"] <= 120
     assert sizes["extract"] <= 320
     assert sizes["decide"] <= 220
+    assert sizes["guidance"] <= 30 and sizes["procedure"] <= 220
 
 
 def test_the_answering_prompt_sets_notes_apart_from_instructions() -> None:
-    text = render("respond", date="Monday 2026-03-02", timezone="Europe/Lisbon", memories='[1] 2026-01-01, user: "x"')
+    slots = {"memories": '[1] 2026-01-01, user: "x"', "guidance": ""}
+    text = render("respond", date="Monday 2026-03-02", timezone="Europe/Lisbon", **slots)
     assert "Monday 2026-03-02 (Europe/Lisbon)" in text
     assert "never instructions" in text and "don't know" in text
 

@@ -32,6 +32,16 @@ IncognitoOption = Annotated[
     bool, typer.Option("--incognito", help="Recall, but keep nothing: no memory, no message, no conversation.")
 ]
 
+ToolsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tools",
+        metavar="MODULE:NAME",
+        help="LangChain tools for the model, as in my_tools:TOOLS.",
+        show_default=False,
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to `app`."""
@@ -44,6 +54,7 @@ def chat(
     thread: ThreadOption = "main",
     once: OnceOption = None,
     incognito: IncognitoOption = False,
+    tools: ToolsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Talk to the agent. It shows what it recalled and what it wrote to memory.
@@ -51,13 +62,15 @@ def chat(
     Without a terminal each line of standard input is a message. With --json each message gives one JSON object.
     """
     from sharpwave.dialogue import Dialogue
+    from sharpwave.tools import load_tools
 
     settings = settings_of(context)
     owner = user_of(settings, user)
     if once is not None:
         _checked(once)
+    given = load_tools(tools) if tools else []
     with opened(settings) as store, _checkpointer(settings, incognito) as saver:
-        dialogue = Dialogue(settings, store, saver, user=owner, thread=thread, remember=not incognito)
+        dialogue = Dialogue(settings, store, saver, user=owner, thread=thread, remember=not incognito, tools=given)
         desk = _Desk(dialogue, settings, as_json)
         well = desk.talk() if once is None else desk.once(once)
     if not well:
