@@ -34,7 +34,16 @@ DEEPEST, MOST = 4, 30
 """Levels and entries of nested parameters that are kept."""
 ERROR_LENGTH = 500
 
-_shown = reprlib.Repr()
+
+class _Repr(reprlib.Repr):
+    """A `repr` that is short, and never fails."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        """Return the digits of a number, unless Python refuses to write so many."""
+        return str(x) if x.bit_length() < 500 else f"<integer of {x.bit_length()} bits>"
+
+
+_shown = _Repr()
 _shown.maxother = _shown.maxstring = LONGEST
 
 
