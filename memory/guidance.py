@@ -74,7 +74,9 @@ def _strategy(procedure: Procedure) -> str:
 
 
 def _warning(guidance: Guidance) -> str:
-    text = f"- Tool {guidance.tool} failed in {guidance.failures} of its last {guidance.uses} uses"
+    text = (
+        f"- Tool {' '.join(guidance.tool.split())[:60]} failed in {guidance.failures} of its last {guidance.uses} uses"
+    )
     if not guidance.errors or looks_like_instruction(guidance.errors[0].example):
         return text
     return f"{text}, mostly {quoted(guidance.errors[0].example, 100)}"

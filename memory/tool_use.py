@@ -182,35 +182,41 @@ class ToolUses:
 
     def guidance(self, owner: str, tool: str, agent: str = "agent") -> Guidance | None:
         """Return what the latest uses of a tool teach, None where there are none."""
-        found = self.find(owner, agent=agent, tool=tool, last=LATEST)
-        return guidance_of(tool, found) if found else None
+        with self._store.transaction(owner) as (connection, number):
+            return _guidance(connection, number, agent, tool)
 
-    def warnings(self, owner: str, agent: str = "agent") -> list[Guidance]:
-        """Return the guidance of the tools that fail often, the least reliable first."""
+    def warnings(self, owner: str, agent: str = "agent", k: int = 5) -> list[Guidance]:
+        """Return the guidance of up to `k` tools that fail often, the least reliable first."""
         with self._store.transaction(owner) as (connection, number):
             counts = {tool: _counts(connection, number, agent, tool) for tool in _tools(connection, number, agent)}
-        found = [
-            self.guidance(owner, tool, agent)
-            for tool, (uses, failures) in counts.items()
-            if fails_often(uses, failures)
-        ]
-        return sorted((one for one in found if one and one.warned), key=lambda one: (one.success_rate, one.tool))
+            worst = [tool for tool, (uses, failures) in counts.items() if fails_often(uses, failures)]
+            worst.sort(key=lambda tool: (-counts[tool][1] / counts[tool][0], tool))
+            found = [_guidance(connection, number, agent, tool) for tool in worst[:k]]
+        return [guidance for guidance in found if guidance]
 
 
-def guidance_of(tool: str, uses: Sequence[ToolUse]) -> Guidance:
-    """Return what these uses of one tool, in the order of time and at least one, teach."""
-    failed = [use.error or "" for use in uses if not use.success]
-    timed = [use.seconds for use in uses if use.seconds is not None]
-    examples = {error_kind(error): error for error in failed}
-    counted = sorted(Counter(map(error_kind, failed)).items(), key=lambda one: (-one[1], one[0]))
+def _guidance(connection: Connection, owner: int, agent: str, tool: str) -> Guidance | None:
+    statement = f"""SELECT success, seconds, error, parameters FROM tool_uses WHERE owner = ? AND agent = ? AND tool = ?
+        ORDER BY at DESC, row DESC LIMIT {LATEST}"""
+    found = fetch(connection, statement, (owner, agent, tool))
+    if not found:
+        return None
+    timed = [seconds for _, seconds, _, _ in found if seconds is not None]
     return Guidance(
         tool=tool,
-        uses=len(uses),
-        failures=len(failed),
+        uses=len(found),
+        failures=sum(not success for success, *_ in found),
         seconds=sum(timed) / len(timed) if timed else None,
-        errors=tuple(ErrorKind(kind=kind, count=n, example=examples[kind]) for kind, n in counted[:COMMON]),
-        parameters=dict(_patterns([use.parameters for use in uses if use.success])),
+        errors=_errors([error or "" for success, _, error, _ in found if not success]),
+        parameters=dict(_patterns([json.loads(parameters) for success, *_, parameters in found if success])),
     )
+
+
+def _errors(latest_first: Sequence[str]) -> tuple[ErrorKind, ...]:
+    kinds = {error: error_kind(error) for error in latest_first}
+    counted = sorted(Counter(kinds[error] for error in latest_first).items(), key=lambda one: (-one[1], one[0]))
+    examples = {kinds[error]: error for error in reversed(latest_first)}
+    return tuple(ErrorKind(kind=kind, count=count, example=examples[kind]) for kind, count in counted[:COMMON])
 
 
 def _patterns(calls: Sequence[dict[str, Any]]) -> Iterator[tuple[str, Pattern]]:
@@ -284,6 +290,7 @@ def _tools(connection: Connection, owner: int, agent: str) -> list[str]:
 
 
 def _counts(connection: Connection, owner: int, agent: str, tool: str) -> tuple[int, int]:
+    """Return how often a tool was used and failed, among its latest uses."""
     latest = (
         "SELECT success FROM tool_uses WHERE owner = ? AND agent = ? AND tool = ? ORDER BY at DESC, row DESC LIMIT ?"
     )

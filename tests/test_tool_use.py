@@ -165,19 +165,23 @@ def test_secrets_are_masked(uses: ToolUses) -> None:
     assert "tr0ub4dor" not in repr(kept) and kept.parameters["city"] == "Oslo"
 
 
-def test_uses_are_exported_imported_and_erased(store: MemoryStore, uses: ToolUses, tmp_path: Path) -> None:
-    uses.record("ana", use(1, "LookupError: the quixotic place is unknown", parameters={"where": "the zanzibar quay"}))
-    uses.record("ben", use(1, owner="ben"))
+def test_uses_are_exported_and_imported(store: MemoryStore, uses: ToolUses) -> None:
+    uses.record("ana", use(1, "LookupError: gone", seconds=2.5, parameters={"where": "the quay"}))
     lines = [json.dumps(line) for line in export(store, "ana")]
     assert load(store, "cleo", lines).tool_uses == 1
     assert (load(store, "cleo", lines).tool_uses, load(store, "cleo", lines).known) == (0, 1)
-    (there,) = uses.find("cleo")
-    assert (there.owner, there.parameters, there.at) == ("cleo", {"where": "the zanzibar quay"}, use(1).at)
-    assert erase(store, "cleo").rows["tool_uses"] == 1
+    assert uses.find("cleo") == [uses.find("ana")[0].model_copy(update={"owner": "cleo"})]
+
+
+def test_erasing_searches_every_file_for_what_tools_were_given(
+    store: MemoryStore, uses: ToolUses, tmp_path: Path
+) -> None:
+    uses.record("ben", use(1, owner="ben"))
+    uses.record("ana", use(1, "LookupError: the mauve cellar is unknown", parameters={"where": ["the violet attic"]}))
+    (tmp_path / "home" / "stray.txt").write_text("left behind: the violet attic")
     report = erase(store, "ana")
-    assert report.complete and uses.find("ana") == [] and len(uses.find("ben")) == 1
-    files = [path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file()]
-    assert not any(word in data for data in files for word in (b"quixotic", b"zanzibar"))
+    assert report.rows["tool_uses"] == 1 and uses.find("ana") == [] and len(uses.find("ben")) == 1
+    assert [(finding.file, finding.what) for finding in report.findings] == [("stray.txt", "text")]
 
 
 # The agent's tool node

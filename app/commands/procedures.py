@@ -58,12 +58,22 @@ def list_(
     elif not chosen:
         out.print("Nothing to list.")
     else:
-        shown = table("Id", "Procedure", "Steps", "Worked", "Failed", "Bound", "Version", "Status", "Used")
+        shown = table("Id", "Procedure", "Steps", "Worked", "Bound", "Status")
         for one in chosen:
-            counts = (str(one.successes), str(one.failures), f"{one.confidence:.2f}", str(one.version))
-            used = when(one.moment, settings.timezone)
-            row(shown, short[one.id], one.name, " → ".join(one.actions), *counts, one.status, used)
+            row(
+                shown,
+                short[one.id],
+                one.name,
+                " → ".join(one.actions),
+                _worked(one),
+                f"{one.confidence:.2f}",
+                one.status,
+            )
         out.print(shown)
+
+
+def _worked(procedure: Procedure) -> str:
+    return f"{procedure.successes} of {procedure.successes + procedure.failures}"
 
 
 @group.command()
@@ -85,7 +95,7 @@ def show(context: typer.Context, procedure: IdArgument, user: UserOption = None,
         "name": found.name,
         "applies": found.conditions,
         **{f"step {number}": step for number, step in enumerate(found.steps, 1)},
-        "worked": f"{found.successes} of {found.successes + found.failures} times (lower bound {found.confidence:.2f})",
+        "worked": f"{_worked(found)} times (lower bound {found.confidence:.2f})",
         "status": f"{found.status}, version {found.version}, of {found.agent}",
     }
     for name, value in parts.items():
@@ -159,13 +169,14 @@ def tools(
 
 
 def _print_tools(found: "list[Guidance]") -> None:
-    shown = table("Tool", "Uses", "Worked", "Bound", "Mean time", "Errors", "Parameters of successes", "")
+    shown = table("Tool", "Worked", "Bound", "Mean", "Errors", "Successes had")
     for one in found:
         errors = "\n".join(f"{error.count} × {error.kind}" for error in one.errors)
         given = "\n".join(f"{name}={known.value!r} ({known.share:.0%})" for name, known in one.parameters.items())
-        rates = (str(one.uses), f"{one.success_rate:.0%}", f"{one.confidence:.2f}")
+        worked = f"{one.uses - one.failures} of {one.uses} ({one.success_rate:.0%})"
         took = "" if one.seconds is None else f"{one.seconds:.2f} s"
-        row(shown, one.tool, *rates, took, errors, given, "warned of" if one.warned else "")
+        name = f"{one.tool}\n(warned of)" if one.warned else one.tool
+        row(shown, name, worked, f"{one.confidence:.2f}", took, errors, given)
     out.print(shown)
 
 
