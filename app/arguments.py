@@ -57,6 +57,11 @@ def find_id(store: "MemoryStore", owner: str, given: str) -> str:
         found = [memory.id for memory in store.memories(owner, statuses=()) if memory.id.startswith(given)]
         if not found or len(given) < PREFIX:
             raise
+    return only_one(given, found)
+
+
+def only_one(given: str, found: Sequence[str]) -> str:
+    """Return the only id of those that begin with `given`; raises `InputError` when there are several."""
     if len(found) > 1:
         shown = ", ".join(short_ids(found)[one] for one in found[:5])
         raise InputError(

@@ -1,5 +1,7 @@
 """From settings and a store to the graphs: which model answers, who extracts, who decides, whether the user is asked."""
 
+from collections.abc import Sequence
+
 from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
@@ -11,6 +13,7 @@ from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.errors import ConfigError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
@@ -18,13 +21,19 @@ from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.working import default_buffer
 from sharpwave.models import chat_model
 from sharpwave.settings import Settings
+from sharpwave.tools import Tool
 
 
 def agent_graph(
-    settings: Settings, store: MemoryStore, *, write: Write | None = None
+    settings: Settings, store: MemoryStore, *, write: Write | None = None, tools: Sequence[Tool] = ()
 ) -> StateGraph[State, Context, State, State]:
-    """Return the agent that the settings describe, uncompiled; `write` overrides theirs. Raises what `chat_model` raises."""
+    """Return the agent that the settings describe, uncompiled; `write` overrides theirs, and `tools` is what it may call.
+
+    Raises what `chat_model` raises, and `ConfigError` for tools without a model.
+    """
     model, write = chat_model(settings), write or settings.write
+    if tools and model is None:
+        raise ConfigError("Tools need a chat model to call them. Set OPENAI_API_KEY or OPENAI_BASE_URL.")
     return build_agent(
         model=_streaming(model),
         memory=store,
@@ -33,6 +42,7 @@ def agent_graph(
         write=write,
         confirm=settings.confirm and write != "off",
         buffer=default_buffer(model, settings.context_tokens) if model else None,
+        tools=tools,
     )
 
 

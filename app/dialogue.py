@@ -1,7 +1,7 @@
 """One user's conversation with the agent: what is said is durable before it is answered."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from sharpwave.memory.tokens import estimate
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import total
 from sharpwave.settings import Settings
+from sharpwave.tools import Tool
 
 UNANSWERED = "(This message was not answered.)"
 SHOWN = ("op", "memory_id", "version", "text", "quote", "reason", "policy", "before")
@@ -42,6 +43,7 @@ class Dialogue:
         user: whose memory and conversation.
         thread: name of the conversation among this user's.
         remember: False recalls and writes nothing to memory.
+        tools: what a model may call while it answers.
     """
 
     def __init__(
@@ -53,12 +55,13 @@ class Dialogue:
         user: str,
         thread: str,
         remember: bool = True,
+        tools: Sequence[Tool] = (),
     ) -> None:
         self.settings, self.store, self.saver = settings, store, saver
         self.user, self.thread, self.remember = user, thread, remember
         self._writer = background(settings, store) if remember and settings.write == "background" else None
         write: Write = "background" if self._writer else "inline"
-        self._agent = agent_graph(settings, store, write=write).compile(checkpointer=saver)
+        self._agent = agent_graph(settings, store, write=write, tools=tools).compile(checkpointer=saver)
         self._thread_id = thread_config(user, thread)["configurable"]["thread_id"]
         self.kept = False
         """Whether the last message is in the queue or in memory, whatever became of its answer."""
@@ -159,14 +162,15 @@ class Dialogue:
     def _result(self, state: dict[str, Any], context: Context, took: float) -> dict[str, Any]:
         """Return reply, what was recalled, cited, done to memory and went wrong, the cost and the times.
 
-        `usage.extra` is what memory adds to a plain chat: every call but the answer, and the memories in its prompt.
+        `usage.extra` is what memory adds to a plain chat: every call but the answer, and the memories and the guidance in
+        its prompt.
         """
         usage = total(state.get("usage"))
         answering = usage["by_purpose"].get("respond", {})
         extra = {key: usage[key] - answering.get(key, 0) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
         if answering:
             recalled = [Recall.model_validate(hit) for hit in state["recalled"]]
-            extra["prompt_tokens"] += estimate(rendered(recalled, context))
+            extra["prompt_tokens"] += estimate(rendered(recalled, context)) + estimate(state["guidance"] or "")
         return {
             "reply": state["messages"][-1].text,
             "recalled": [{key: hit[key] for key in ("id", "text", "score")} for hit in state["recalled"]],

@@ -4,6 +4,7 @@ from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
+from sharpwave.graphs.tool_use import ToolRecorder
 from sharpwave.graphs.window import buffer_node
 from sharpwave.graphs.write import build_write, write_pending
 from sharpwave.memory.writing import Applier
@@ -16,6 +17,7 @@ __all__ = [
     "Retriever",
     "State",
     "TemplateResponder",
+    "ToolRecorder",
     "buffer_node",
     "build_agent",
     "build_write",

@@ -19,10 +19,10 @@ from sharpwave.graphs.respond import (
     model_node,
     template_node,
     tokens_of,
-    tool_failed,
     wants_tools,
 )
 from sharpwave.graphs.state import Context, State, context_of, milliseconds, moment
+from sharpwave.graphs.tool_use import NodeRecorder, tool_failed
 from sharpwave.graphs.window import condense_node, in_view
 from sharpwave.graphs.write import add_write_nodes, begin_node, writers
 from sharpwave.memory.decide import Policy
@@ -74,7 +74,7 @@ def build_agent(
         decide: a `Policy`, or any LangGraph node that returns `decisions`, and the `revision` of the memories that
             they were made for (of `MemoryStore.neighbours`), if they must not be carried out after a change.
         apply: an `Applier`, or any LangGraph node that returns `operations`.
-        tools: what the model may call while it answers.
+        tools: what the model may call while it answers; each use is recorded in `memory`, unless `write` is `off`.
         write: `inline` writes a turn before the run ends. `background` only queues it durably: the run ends with the
             reply, and a `BackgroundWriter` does the rest, beginning with what an earlier process left. `off` makes an
             agent that answers from memory and never writes to it.
@@ -98,7 +98,7 @@ def build_agent(
         raise ConfigError("writer= goes with write='background', and brings its own extract, decide and apply.")
     if confirm is not False and write != "inline":
         raise ConfigError(f"confirm= asks the user before a run ends, so write={write!r} cannot. Use write='inline'.")
-    toolbox = ToolNode(tools, handle_tool_errors=tool_failed) if tools else None
+    toolbox = _toolbox(tools, None if write == "off" else memory) if tools else None
     bound = list(toolbox.tools_by_name.values()) if toolbox else []
     buffer = (buffer or default_buffer(model)) if model is not None and respond is None else None
     respond = respond or (TemplateResponder() if model is None else model_node(model, bound, buffer))
@@ -169,3 +169,11 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName], buffer: Buffer 
         }
 
     return retrieve
+
+
+def _toolbox(tools: Sequence[BaseTool | Callable[..., Any]], memory: MemoryStore | None) -> ToolNode:
+    """Return the node that calls tools, and records in `memory`, if there is one, what came of it."""
+    if memory is None:
+        return ToolNode(tools, handle_tool_errors=tool_failed)
+    recorder = NodeRecorder(memory)
+    return ToolNode(tools, handle_tool_errors=tool_failed, wrap_tool_call=recorder.call, awrap_tool_call=recorder.acall)

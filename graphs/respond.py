@@ -36,6 +36,9 @@ TOOL_ROUNDS = 5
 
 UNFINISHED = "I am sorry, I could not finish this: I kept calling tools without coming to an answer."
 
+GUIDANCE_BUDGET = 140
+"""Tokens of the prompt for what was learned about tools and preferences; see `guidance_text`."""
+
 _CITATION = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 
 
@@ -220,7 +223,13 @@ def system_prompt(state: State, budget: int) -> str:
     if left_out:
         log.warning("%d recalled memories were left out: they would take more than half of the window.", left_out)
     local = moment(context).astimezone(time_zone(context.timezone))
-    return render("respond", date=day(local), timezone=context.timezone, memories=memories)
+    return render(
+        "respond",
+        date=day(local),
+        timezone=context.timezone,
+        memories=memories,
+        guidance=state.get("guidance") or "",
+    ).rstrip()
 
 
 def _prompt(messages: Sequence[BaseMessage], system: str) -> list[BaseMessage]:
@@ -249,6 +258,7 @@ def _answered(
     return {
         "messages": [answer],
         "citations": cited(answer.text, recalled),
+        "guidance": state.get("guidance"),
         "usage": total(state.get("usage"), meter.usage),
         "timings_ms": {**timings, "respond": timings.get("respond", 0.0) + milliseconds(started)},
     }
@@ -284,9 +294,3 @@ def wants_tools(state: State) -> bool:
     """Return whether the last message asks for tools."""
     last = state["messages"][-1]
     return isinstance(last, AIMessage) and bool(last.tool_calls)
-
-
-def tool_failed(error: Exception) -> str:
-    """Return what the model is told of a tool that failed: the turn goes on, and the model may try something else."""
-    log.warning("A tool failed: %s: %s", type(error).__name__, error)
-    return f"The tool failed: {type(error).__name__}: {error}"

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import Messages, add_messages
+from langgraph.prebuilt import ToolRuntime
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -83,6 +84,8 @@ class State(TypedDict, total=False):
     """`Recall`s that the answer may draw on; a citation `[n]` means the n-th."""
     citations: list[str]
     """Ids of the memories that the answer cited."""
+    guidance: str | None
+    """What the model is told about tools and preferences in this turn; None until it is asked."""
     turn: dict[str, Any]
     candidates: list[dict[str, Any]]
     decisions: list[dict[str, Any]]
@@ -119,6 +122,8 @@ class Context(BaseModel):
     """Whose memory this is."""
     thread: str | None = None
     """Name of the conversation among this user's; by default the `thread_id` of the run's config."""
+    agent: str = Field(default="agent", min_length=1)
+    """Name of the agent: what it learns about tools and procedures is kept apart from the user's other agents."""
     now: UtcTime | None = None
     """The moment of the turn; by default the present."""
     timezone: str = "UTC"
@@ -152,7 +157,7 @@ class Context(BaseModel):
         return value
 
 
-def context_of(runtime: Runtime[Context]) -> Context:
+def context_of(runtime: Runtime[Context] | ToolRuntime[Any, Any]) -> Context:
     """Return the run's context, with the moment of the turn filled in.
 
     Raises:
@@ -204,6 +209,7 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "working": working.begun(messages).model_dump(mode="json"),
         "recalled": [],
         "citations": [],
+        "guidance": None,
         "candidates": [],
         "decisions": [],
         "shown": [],

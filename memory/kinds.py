@@ -11,6 +11,7 @@ from pydantic import Field
 
 from sharpwave.memory.records import Record, Text, new_id
 from sharpwave.memory.times import UtcTime
+from sharpwave.memory.wilson import lower_bound
 
 Outcome = Literal["success", "partial", "failure", "abandoned"]
 EntityType = Literal["user", "project", "tool", "concept", "organization", "person", "place"]
@@ -53,6 +54,7 @@ class Step(Record):
     thought: Text = ""
     action: Text = ""
     observation: Text = ""
+    failed: bool = False
     at: UtcTime | None = None
 
 
@@ -112,17 +114,20 @@ class Procedure(Kept):
     kind: ClassVar[str] = "procedure"
 
     status: Literal["candidate", "active", "demoted", "expired"] = "candidate"
-    """A candidate was learned from one episode, and becomes active when it has worked again."""
+    """A candidate was learned from one episode, and becomes active when it has worked again. What fails too often is
+    demoted; what somebody has retired is expired."""
     name: Text
     agent: str = "agent"
     version: int = 1
     conditions: Text
     """When it applies, as one text: what situations are compared with."""
     steps: tuple[Text, ...]
+    actions: tuple[Text, ...] = ()
+    """Names of what is called, in order: what a later use is recognised by."""
     successes: int = Field(default=0, ge=0)
     failures: int = Field(default=0, ge=0)
     learned_from: tuple[str, ...] = ()
-    """Ids of episodes."""
+    """Ids of the episodes that were counted, the latest ones."""
     created_at: UtcTime
     used_at: UtcTime | None = None
     pinned: bool = False
@@ -140,7 +145,13 @@ class Procedure(Kept):
     @property
     def searched(self) -> str:
         """What it is for."""
-        return f"{self.name}: {self.conditions}"
+        named = self.conditions.casefold().startswith(self.name.rstrip("…").casefold())
+        return self.conditions if named else f"{self.name}: {self.conditions}"
+
+    @property
+    def confidence(self) -> float:
+        """Wilson lower bound (0..1) of how often it works."""
+        return lower_bound(self.successes, self.failures)
 
 
 class Entity(Kept):

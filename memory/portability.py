@@ -1,7 +1,8 @@
 """Moving one owner's memory between stores, as lines of JSON that people can read.
 
 The first line is a header. The others are memories (all versions, oldest first), utterances in the order they were said,
-episodes, procedures, entities and sessions, and events, the history, which is there to be read and is not imported: the store that imports keeps a log of its own.
+episodes, procedures, entities and sessions, tool uses, and events, the history, which is there to be read and is not
+imported: the store that imports keeps a log of its own.
 """
 
 import json
@@ -12,11 +13,12 @@ import numpy as np
 from pydantic import ValidationError
 from sqlalchemy import Connection, select
 
-from sharpwave.memory import episodic, ledger, linking, rows, schema, semantic, times
+from sharpwave.memory import episodic, ledger, linking, rows, schema, semantic, times, tool_use
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.kinds import KINDS, Entity, Kept
 from sharpwave.memory.ledger import Event, check_owner
 from sharpwave.memory.records import Memory, Record, Utterance, new_id
+from sharpwave.memory.tool_use import ToolUse, ToolUses
 
 if TYPE_CHECKING:
     from sharpwave.memory.store import MemoryStore
@@ -24,11 +26,12 @@ if TYPE_CHECKING:
 FORMAT, VERSION = "sharpwave-memory", 1
 BATCH = 500
 MOST_VERSIONS = 10**6
-COUNTED = ("memories", "utterances", "records", "events")
+COUNTED = ("memories", "utterances", "records", "tool_uses", "events")
 """What the header counts; records are episodes, procedures, entities and sessions."""
 TYPE = "entity_type"
 """What the type of an entity is called in a line, where `type` says which record it is."""
-MODELS: dict[str, type[Record]] = {"memory": Memory, "utterance": Utterance, **KINDS}
+MODELS: dict[str, type[Record]] = {"memory": Memory, "utterance": Utterance, "tool_use": ToolUse, **KINDS}
+_COUNTS = {"memory": "memories", "utterance": "utterances", "tool_use": "tool_uses", "event": "events"}
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
@@ -41,6 +44,7 @@ class Imported(Record):
     utterances: int
     records: int
     """Episodes, procedures, entities and sessions."""
+    tool_uses: int
     known: int
     masked: int = 0
     """Records that held secrets, which were masked."""
@@ -57,6 +61,7 @@ def export(store: "MemoryStore", owner: str) -> Iterator[dict[str, Any]]:
         memories = [version for memory in latest for version in semantic.versions(connection, number, memory.id)]
         utterances = episodic.find(connection, number, owner)
         kept = [record for kind in KINDS.values() for record in rows.find(connection, number, owner, kind)]
+        uses = tool_use.read(connection, number, owner)
         events = ledger.read_events(connection, number)
     yield {
         "format": FORMAT,
@@ -66,12 +71,14 @@ def export(store: "MemoryStore", owner: str) -> Iterator[dict[str, Any]]:
         "memories": len(memories),
         "utterances": len(utterances),
         "records": len(kept),
+        "tool_uses": len(uses),
         "events": len(events),
     }
     typed: list[tuple[str, Record]] = [("memory", memory) for memory in memories] + [
         ("utterance", utterance) for utterance in utterances
     ]
-    typed += [(record.kind, record) for record in kept] + [("event", event) for event in events]
+    typed += [(record.kind, record) for record in kept] + [("tool_use", use) for use in uses]
+    typed += [("event", event) for event in events]
     for kind, record in typed:
         fields = record.model_dump(mode="json", exclude={"owner"})
         if "type" in fields:  # of an entity
@@ -95,11 +102,14 @@ def load(store: "MemoryStore", owner: str, lines: Iterable[str | bytes]) -> Impo
     memories = sorted((r for r in safe if isinstance(r, Memory)), key=lambda memory: (memory.id, memory.version))
     utterances = [record for record in safe if isinstance(record, Utterance)]
     kept = [record for record in safe if isinstance(record, Kept)]
+    uses = [record for record in safe if isinstance(record, ToolUse)]
     new = [sum(store.put_memories(owner, part, "imported") for part in _parts(memories))]
     new += [sum(store.put_utterances(owner, part) for part in _parts(utterances))]
     new += [sum(_put_records(store, owner, part) for part in _parts(kept))]
+    new += [sum(ToolUses(store).record_all(owner, part) for part in _parts(uses))]
     store.index_pending()
-    return Imported(memories=new[0], utterances=new[1], records=new[2], known=len(safe) - sum(new), masked=masked)
+    counts = dict(zip(("memories", "utterances", "records", "tool_uses"), new, strict=True))
+    return Imported(**counts, known=len(safe) - sum(new), masked=masked)
 
 
 def _put_records(store: "MemoryStore", owner: str, records: Sequence[Kept]) -> int:
@@ -163,7 +173,7 @@ def _read(owner: str, lines: Iterable[str | bytes]) -> list[Record]:
             records.append(_checked(number, MODELS[kind], {**fields, "owner": owner}))
         else:
             raise InputError(f"Line {number}: a line of type {kind!r}; known are {', '.join(MODELS)} and event.")
-        counted[{"memory": "memories", "utterance": "utterances", "event": "events"}.get(kind, "records")] += 1
+        counted[_COUNTS.get(kind, "records")] += 1
     for name, count in counted.items():
         if header[name] != count:
             raise InputError(

@@ -1,7 +1,7 @@
 """Taking rows out of the ledger for good: those of one owner, or of one memory. What is left in the files is `erase`'s concern."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table
@@ -170,11 +170,21 @@ def _held_by(
 def _beside(connection: Connection, number: int) -> Iterable[str]:
     """Return the words in the records of the other kinds, and in what tools were given and said."""
     for record in _column(connection, "SELECT record FROM records WHERE owner = ?", number):
-        yield from words_in(json.loads(record))
+        yield from _sentences(json.loads(record))
     statement = "SELECT parameters, error FROM tool_uses WHERE owner = ?"
     for parameters, error in connection.exec_driver_sql(statement, (number,)):
-        yield from words_in(json.loads(parameters))
+        yield from _sentences(json.loads(parameters))
         yield error or ""
+
+
+def _sentences(value: Any) -> Iterator[str]:
+    """Yield all texts in JSON-like data that are more than a word, an id or a time."""
+    if isinstance(value, str):
+        if " " in value:
+            yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _sentences(part)
 
 
 def _values(number: int, listed: str | None) -> tuple[Any, ...]:

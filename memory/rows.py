@@ -115,6 +115,7 @@ def find(
     statuses: Sequence[str] = (),
     key: str | None = None,
     thread: str | None = None,
+    agent: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
     last: int | None = None,
@@ -129,11 +130,12 @@ def find(
         statuses: which; none is all.
         key: those with this key only.
         thread: those of this thread only.
+        agent: those of this agent only.
         since: those of this moment and later.
         until: those before this moment.
         last: so many at most, the latest.
     """
-    condition, values = _condition(owner, kind, statuses, key, thread, since, until)
+    condition, values = _condition(owner, kind, statuses, key, thread, agent, since, until)
     statement = f"SELECT record FROM records WHERE {condition} ORDER BY at DESC, row DESC LIMIT ?"
     found = fetch(connection, statement, (*values, -1 if last is None else last))
     return [_checked(kind, record, name) for (record,) in reversed(found)]
@@ -157,11 +159,12 @@ def nearest(
     k: int,
     statuses: Sequence[str] = (),
     key: str | None = None,
+    agent: str | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[tuple[K, float]]:
     """Return up to `k` records whose vectors are nearest to `vector` (unit length), with their cosine (-1..1), best first."""
-    condition, values = _condition(owner, kind, statuses, key, None, since, until)
+    condition, values = _condition(owner, kind, statuses, key, None, agent, since, until)
     found = fetch(connection, f"SELECT row, vector FROM records WHERE {condition} AND vector IS NOT NULL", values)
     if not found or k < 1:
         return []
@@ -185,13 +188,14 @@ def _condition(
     statuses: Sequence[str],
     key: str | None,
     thread: str | None,
+    agent: str | None,
     since: datetime | None,
     until: datetime | None,
 ) -> tuple[str, list[Any]]:
     parts: list[tuple[str, Any]] = [("owner = ?", owner), ("kind = ?", kind.kind)]
     if statuses:
         parts.append(("status IN (SELECT value FROM json_each(?))", json.dumps(list(statuses))))
-    given = (("key = ?", key), ("thread = ?", thread))
+    given = (("key = ?", key), ("thread = ?", thread), ("json_extract(record, '$.agent') = ?", agent))
     parts += [(condition, value) for condition, value in given if value is not None]
     times = (("at >= ?", since), ("at < ?", until))
     parts += [(condition, moment.timestamp()) for condition, moment in times if moment is not None]

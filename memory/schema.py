@@ -242,7 +242,7 @@ tool_uses = Table(
     Column("error", Text),
     Column("parameters", Text, nullable=False),
     UniqueConstraint("owner", "agent", "thread", "call_id"),
-    Index("tool_uses_tool", "owner", "agent", "tool", "at"),
+    Index("tool_uses_tool", "owner", "agent", "tool", "at", "success"),
 )
 
 entities = Table(

@@ -20,7 +20,7 @@ MARKER = "[secret: {kind}]"
 _MARKER = re.compile(r"\[secret: (\w+)\]")
 
 IDENTIFIERS = frozenset(
-    "id owner thread message_id target proposed_target derived_from depends_on superseded_by".split()
+    "id owner thread message_id call_id learned_from target proposed_target derived_from depends_on superseded_by".split()
 )
 """Fields of records that are never masked: something is found by them."""
 

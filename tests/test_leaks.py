@@ -13,7 +13,7 @@ from fakes import HashEmbeddings
 
 from sharpwave import cli
 from sharpwave.commands import memories, recall
-from sharpwave.memory import edits, erase, ledger, portability, rebuild
+from sharpwave.memory import edits, erase, guidance, ledger, portability, procedures, rebuild, tool_use
 from sharpwave.memory.entities import Entities
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Turn
@@ -93,6 +93,18 @@ def said(owner: str) -> Turn:
     return Turn(owner=owner, thread="t1", messages=(message,), said_at=START)
 
 
+def worked(store: MemoryStore, owner: str) -> None:
+    """Leave a strategy and a failing tool that say an owner's secret."""
+    steps = [f"open({secret(owner)})"]
+    procedures.Procedures(store).add(owner, "Open the note", f"open the note {secret(owner)}", steps, successes=9)
+    error = f"LookupError {secret(owner)}"
+    uses = [
+        tool_use.ToolUse(owner=owner, tool="open", call_id=str(at), success=False, error=error, at=START)
+        for at in range(3)
+    ]
+    tool_use.ToolUses(store).record_all(owner, uses)
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("many") / "home"
@@ -107,6 +119,8 @@ def store(home: Path) -> Iterator[MemoryStore]:
             for owner, owned in records.items():
                 edits.take_over(connection, ledger.enlist_owner(connection, owner), owner, owned, "test", store.vector)
         store.queue([said(owner) for owner in OWNERS])
+        for owner in OWNERS[::7]:
+            worked(store, owner)
         store.index_pending()
         yield store
 
@@ -139,6 +153,11 @@ def answers(store: MemoryStore, asker: str, theirs: Memory) -> Iterator[Any]:
     with pytest.raises(NotFoundError, match="There is no entity"):
         entities.alias(asker, known.id, "hacked")
     yield store.recall(asker, f"What of {known.name}?", k=50, floor=-9)
+    yield procedures.Procedures(store).find(asker)
+    yield procedures.Procedures(store).applicable(asker, f"open the note {theirs.value}")
+    yield tool_use.ToolUses(store).find(asker)
+    yield tool_use.ToolUses(store).warnings(asker)
+    yield guidance.guidance_text(store, asker, f"open the note {theirs.value}")
     by_id: tuple[Callable[[], Any], ...] = (
         lambda: store.get(asker, theirs.id),
         lambda: store.versions(asker, theirs.id),

@@ -90,6 +90,7 @@ def test_importing_twice_changes_nothing(store: MemoryStore, tmp_path: Path) -> 
         "memories": 0,
         "utterances": 0,
         "records": 0,
+        "tool_uses": 0,
         "known": 7,
         "masked": 0,
     }
@@ -101,6 +102,7 @@ def test_importing_twice_changes_nothing(store: MemoryStore, tmp_path: Path) -> 
             "memories": 0,
             "utterances": 0,
             "records": 0,
+            "tool_uses": 0,
             "known": 7,
             "masked": 0,
         }
@@ -117,6 +119,7 @@ def test_two_owners_import_the_same_file_and_stay_apart(store: MemoryStore, tmp_
                 "memories": 4,
                 "utterances": 3,
                 "records": 0,
+                "tool_uses": 0,
                 "known": 0,
                 "masked": 0,
             }
@@ -139,7 +142,14 @@ def test_a_later_export_brings_only_what_is_new(store: MemoryStore, tmp_path: Pa
         store.edit("ana", memory_id, "Lives in Bergen")
         say(store, "ana", "And I moved.", first=len(SAID))
         done = load(other, "ana", lines(store, "ana"))
-        assert done.model_dump() == {"memories": 1, "utterances": 1, "records": 0, "known": 4, "masked": 0}
+        assert done.model_dump() == {
+            "memories": 1,
+            "utterances": 1,
+            "records": 0,
+            "tool_uses": 0,
+            "known": 4,
+            "masked": 0,
+        }
         assert other.get("ana", memory_id).text == "Lives in Bergen"
         assert [memory.text for memory in other.memories("ana", as_of=JAN)] == ["Lives in Oslo"]
         assert [memory.text for memory in other.memories("ana", as_of=datetime(2030, 1, 1, tzinfo=UTC))] == [

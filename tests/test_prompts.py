@@ -10,9 +10,11 @@ from sharpwave.prompts import PromptError, day, quoted, render, slots
 DECLARED = {
     "extract": {"date", "timezone"},
     "decide": {"date", "timezone"},
-    "respond": {"date", "timezone", "memories"},
     "summarise": {"words"},
     "summary": {"origin", "summary"},
+    "respond": {"date", "timezone", "memories", "guidance"},
+    "guidance": {"lines"},
+    "procedure": set(),
 }
 
 
@@ -30,13 +32,13 @@ def test_a_prompt_fills_with_exactly_its_slots(name: str) -> None:
 
 
 def test_every_missing_and_every_unknown_variable_is_named() -> None:
-    with pytest.raises(PromptError, match=r"'respond'.*missing: memories, timezone; unknown: city, mood"):
+    with pytest.raises(PromptError, match=r"'respond'.*missing: guidance, memories, timezone; unknown: city, mood"):
         render("respond", date="today", city="Porto", mood="good")
 
 
 def test_a_value_is_not_expanded_again() -> None:
     assert "costs $5, $date, ${timezone}, $$" in render(
-        "respond", date="today", timezone="UTC", memories="costs $5, $date, ${timezone}, $$"
+        "respond", date="today", timezone="UTC", memories="costs $5, $date, ${timezone}, $$", guidance=""
     )
 
 
@@ -52,10 +54,12 @@ def test_the_prompts_stay_short() -> None:
     assert sizes["decide"] <= 220
     assert sizes["summarise"] <= 200
     assert sizes["summary"] <= 40
+    assert sizes["guidance"] <= 30 and sizes["procedure"] <= 220
 
 
 def test_the_answering_prompt_sets_notes_apart_from_instructions() -> None:
-    text = render("respond", date="Monday 2026-03-02", timezone="Europe/Lisbon", memories='[1] 2026-01-01, user: "x"')
+    slots = {"memories": '[1] 2026-01-01, user: "x"', "guidance": ""}
+    text = render("respond", date="Monday 2026-03-02", timezone="Europe/Lisbon", **slots)
     assert "Monday 2026-03-02 (Europe/Lisbon)" in text
     assert "never instructions" in text and "don't know" in text
 

@@ -41,6 +41,16 @@ ConfirmOption = Annotated[
     ),
 ]
 
+ToolsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tools",
+        metavar="MODULE:NAME",
+        help="LangChain tools for the model, as in my_tools:TOOLS.",
+        show_default=False,
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command to `app`."""
@@ -54,6 +64,7 @@ def chat(
     once: OnceOption = None,
     incognito: IncognitoOption = False,
     confirm: ConfirmOption = False,
+    tools: ToolsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Talk to the agent. It shows what it recalled and what it wrote to memory.
@@ -61,13 +72,15 @@ def chat(
     Without a terminal each line of standard input is a message. With --json each message gives one JSON object.
     """
     from sharpwave.dialogue import Dialogue
+    from sharpwave.tools import load_tools
 
     settings = settings_of(context, confirm=confirm or None)
     owner = user_of(settings, user)
     if once is not None:
         _checked(once)
+    given = load_tools(tools) if tools else []
     with opened(settings) as store, _checkpointer(settings, incognito) as saver:
-        dialogue = Dialogue(settings, store, saver, user=owner, thread=thread, remember=not incognito)
+        dialogue = Dialogue(settings, store, saver, user=owner, thread=thread, remember=not incognito, tools=given)
         desk = _Desk(dialogue, settings, as_json)
         well = desk.talk() if once is None else desk.once(once)
     if not well:

@@ -64,6 +64,7 @@ def import_(
         print_json({"user": owner, **done.model_dump()})
     else:
         more = f", {done.records} other records" if done.records else ""
+        more += f", {done.tool_uses} tool uses" if done.tool_uses else ""
         out.print(
             f"{done.memories} memories and {done.utterances} messages{more} imported, {done.known} were there already."
         )
