@@ -14,7 +14,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.tools import BaseTool
 from langgraph.runtime import get_runtime
 
-from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
+from sharpwave.graphs.state import STOPPED, Context, State, context_of, last_exchange, milliseconds, moment, turn_of
 from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.keywords import terms
@@ -255,7 +255,8 @@ def _sound(answer: AIMessage, *, may_call: bool) -> AIMessage:
     if calls == answer.tool_calls and not answer.invalid_tool_calls:
         return answer
     if not calls:
-        return AIMessage(answer.text or UNFINISHED, id=answer.id, usage_metadata=answer.usage_metadata)
+        text, marked = answer.text or UNFINISHED, {STOPPED: True}
+        return AIMessage(text, id=answer.id, usage_metadata=answer.usage_metadata, response_metadata=marked)
     kept = {key: value for key, value in answer.additional_kwargs.items() if key != "tool_calls"}
     return answer.model_copy(update={"invalid_tool_calls": [], "additional_kwargs": kept})
 

@@ -7,12 +7,13 @@ by `write_pending`.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Literal
 
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
@@ -22,6 +23,7 @@ from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, OwnershipError, SharpwaveError
 from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.extract.llm import LLMExtractor
@@ -133,6 +135,8 @@ def _keep(memory: MemoryStore) -> Node:
         fresh: dict[str, Any] = {"turn": {}, "candidates": [], "decisions": [], "shown": [], "revision": None}
         told = said(state, context, config)
         kept = memory.queue([told]) if told is not None and context.remember else []
+        if told is not None and context.remember:
+            Episodes(memory).record(told)
         if not kept:
             return fresh
         turn = kept[0]  # its secrets masked, as it will be read
@@ -157,8 +161,13 @@ def _keep(memory: MemoryStore) -> Node:
 
 
 def _exchange(state: State) -> list[BaseMessage]:
-    """Return the messages that this run is to remember."""
-    return [m for m in last_exchange(state.get("messages", [])) if m.id not in state["incognito"]]
+    """Return the messages that this run is to remember: nothing of an incognito turn, nor what was done about it."""
+    kept: list[BaseMessage] = []
+    hidden = False
+    for message in last_exchange(state.get("messages", [])):
+        hidden = message.id in state["incognito"] or (hidden and not isinstance(message, HumanMessage))
+        kept += [] if hidden else [message]
+    return kept
 
 
 def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
@@ -166,10 +175,17 @@ def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
     exchange = _exchange(state)
     if not exchange and not state.get("turn"):
         return None
-    turn = turn_of(exchange, context, thread_of(context, config)) if exchange else Turn.model_validate(state["turn"])
+    turn = _turn(exchange, state, context, config) if exchange else Turn.model_validate(state["turn"])
     if turn.owner != context.user_id:
         raise OwnershipError("The turn to be written belongs to another user than the context names.")
     return turn if turn.user_text.strip() else None
+
+
+def _turn(exchange: Sequence[BaseMessage], state: State, context: Context, config: RunnableConfig) -> Turn:
+    """Return the exchange of this run as a turn of the moment at which the run began."""
+    began = context.model_copy(update={"now": datetime.fromisoformat(state["said_at"])})
+    seconds = max(0.0, time.time() - state["began"])
+    return turn_of(exchange, began, thread_of(context, config), round(seconds, 3))
 
 
 def _failed_before(memory: MemoryStore, turn: Turn) -> Turn | None:

@@ -67,6 +67,11 @@ def metering(calls: int | None = None, tokens: int | None = None) -> Iterator[Me
         _meter.reset(token)
 
 
+def is_metered() -> bool:
+    """Return whether somebody further up counts the model calls that are made now."""
+    return _meter.get() is not None
+
+
 def check_budget() -> None:
     """Raise `BudgetExceeded` when the meter in force allows no further model call; asked before each one."""
     meter = _meter.get()
