@@ -44,9 +44,9 @@ def options(
 
 
 def _register() -> None:
-    from sharpwave.commands import bench, chat, demo, erase, ingest, memories, recall, upkeep
+    from sharpwave.commands import bench, chat, demo, episodes, erase, ingest, memories, recall, upkeep
 
-    for module in (demo, chat, ingest, recall, memories, erase, upkeep, bench):
+    for module in (demo, chat, ingest, recall, memories, episodes, erase, upkeep, bench):
         module.register(app)
 
 

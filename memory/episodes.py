@@ -1,7 +1,6 @@
 """Episodes: tasks that were lived through, with what was tried and how it ended; found when something like it comes up again."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
@@ -14,12 +13,11 @@ from sharpwave.memory import recall as finding
 from sharpwave.memory.errors import InputError, OwnershipError
 from sharpwave.memory.kinds import Episode, Outcome, Step
 from sharpwave.memory.ledger import check_owner
-from sharpwave.memory.lived import ANSWER, LONGEST_TASK, episodes_of
+from sharpwave.memory.lived import LONGEST_TASK, episodes_of
 from sharpwave.memory.records import Memory, Record, Source, Turn
 from sharpwave.memory.reflect import Pattern, Reflection
 from sharpwave.memory.store import MemoryStore
-from sharpwave.memory.usage import is_metered, metering
-from sharpwave.prompts import quoted
+from sharpwave.memory.usage import booked
 
 FLOOR = finding.FLOOR
 """Least score of an episode that has to do with what was asked; see `rows.nearest`."""
@@ -257,7 +255,7 @@ class Episodes:
             ModelError: the model failed; the episode stays as it is.
         """
         episode = self.get(owner, episode_id)
-        with self._booked(owner):
+        with booked(self.store, owner):
             made: Reflection = self.store.masked(owner, reflect.reflect(episode, model))
         changes = {"reflection": made.text, "lesson": made.lesson, "reflected_by": made.policy}
         episode = self.get(owner, episode_id).model_copy(update=changes)
@@ -277,7 +275,7 @@ class Episodes:
             ModelError: the model failed.
         """
         episodes = [self.get(owner, one) for one in dict.fromkeys(episode_ids)]
-        with self._booked(owner):
+        with booked(self.store, owner):
             found: Pattern = self.store.masked(owner, reflect.synthesise(episodes, model))
         return found, self._kept(owner, found) if keep else None
 
@@ -298,18 +296,6 @@ class Episodes:
         )
         return self.store.get(owner, added.memory_id or "")
 
-    @contextmanager
-    def _booked(self, owner: str) -> Iterator[None]:
-        """Book what the model calls of the block cost, unless somebody further up does."""
-        if is_metered():
-            yield
-            return
-        with metering() as meter:
-            try:
-                yield
-            finally:
-                self.store.spend(owner, meter.usage)
-
     def _write(self, episode: Episode, op: str, *, policy: str, reason: str, turn: Turn | None = None) -> None:
         self.store.embed([episode.searched])
         with self.store.transaction(episode.owner, writes=True) as (connection, number):
@@ -322,23 +308,6 @@ class Episodes:
                 embed=self.store.vector,
                 turn=turn,
             )
-
-
-def brief(episode: Episode, *, steps: int = 6) -> str:
-    """Return an episode for a prompt, a few lines: task, outcome, steps, lesson, all of it as quoted data.
-
-    Results of tools are left out but for the errors; what reads like an instruction is left out too.
-    """
-    lines = [
-        f"Task: {quoted(reflect.task_of(episode), 200)}",
-        f"Outcome: {episode.outcome} ({episode.ended_at:%Y-%m-%d})",
-    ]
-    acts = [step for step in episode.trajectory if step.action and step.action != ANSWER]
-    told = [quoted(reflect.done_in(step), 240) for step in acts[:steps]]
-    told += [f"{len(acts) - steps} more"] if len(acts) > steps else []
-    lines += [f"Steps: {' → '.join(told)}"] if told else []
-    learned = episode.lesson or episode.reflection
-    return "\n".join([*lines, *([f"Lesson: {quoted(learned, 300)}"] if learned else [])])
 
 
 def _folded(tags: Sequence[str]) -> tuple[str, ...]:

@@ -13,18 +13,16 @@ from pydantic import BaseModel, Field
 
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.kinds import Episode, Step
-from sharpwave.memory.lived import ANSWER, clipped, seems_failed
+from sharpwave.memory.lived import ANSWER
 from sharpwave.memory.records import Record, Text
 from sharpwave.memory.structured import ask
-from sharpwave.memory.trust import looks_like_instruction, pasted
-from sharpwave.prompts import quoted, render
+from sharpwave.memory.telling import LONGEST_CALL, call, described, error_of, failing, failure, shown, tool_of
+from sharpwave.memory.trust import pasted
+from sharpwave.prompts import render
 
 EXTRACTIVE, MODEL = "extractive/1", "llm/1"
 FEWEST, MOST = 2, 50
 """Episodes that a pattern may be looked for in."""
-LONGEST_ERROR, LONGEST_CALL, LONGEST_SAID = 120, 100, 300
-
-_WITHHELD = "(left out: it reads like an instruction)"
 
 
 class Reflection(Record):
@@ -91,58 +89,6 @@ def synthesise(episodes: Sequence[Episode], model: BaseChatModel | None = None) 
     return Pattern(text=answer.pattern.strip(), lesson=" ".join(answer.lesson.split()), episodes=ids, policy=MODEL)
 
 
-def described(episode: Episode) -> str:
-    """Return an episode as a model is shown it: quoted data, a line a step."""
-    lines = [f"Task: {quoted(task_of(episode), LONGEST_SAID)}", f"Outcome: {episode.outcome}"]
-    for at, step in enumerate(episode.trajectory, 1):
-        parts = [_said(part) for part in (step.thought, step.action, step.observation) if part]
-        lines.append(f"Step {at}{' (failed)' if failing(step) else ''}: {' → '.join(parts)}")
-    return "\n".join(lines)
-
-
-def failing(step: Step) -> bool:
-    """Return whether a step failed: it says so, or what was observed does by its first words."""
-    return step.failed or seems_failed(step.observation)
-
-
-def shown(text: str, limit: int, *, foreign: str | None = None) -> str:
-    """Return a text on one line, at most `limit` characters of it, or a note where it reads like an instruction.
-
-    `foreign` is the part of it that is not the user's own words; by default all of it.
-    """
-    return (
-        _WITHHELD
-        if looks_like_instruction(text if foreign is None else foreign)
-        else clipped(" ".join(text.split()), limit)
-    )
-
-
-def error_of(step: Step) -> str:
-    """Return the line of a failed step that names the error."""
-    lines = [line.strip() for line in step.observation.splitlines() if line.strip()]
-    traced = bool(lines) and lines[0].startswith("Traceback")
-    return shown((lines[-1] if traced else lines[0]).removeprefix("The tool failed: "), LONGEST_ERROR) if lines else ""
-
-
-def tool_of(step: Step) -> str:
-    """Return the name of what was called in a step."""
-    return step.action.partition("(")[0].strip()
-
-
-def task_of(episode: Episode) -> str:
-    """Return what was to be done, for a prompt."""
-    return shown(episode.task, LONGEST_SAID, foreign=pasted(episode.task))
-
-
-def done_in(step: Step) -> str:
-    """Return what was done in a step and, where it failed, the error, for a prompt."""
-    return _failure(step) if failing(step) else _call(step)
-
-
-def _said(text: str) -> str:
-    return quoted(shown(text, LONGEST_SAID), LONGEST_SAID)
-
-
 class _Reflected(BaseModel):
     worked: str
     failed: str
@@ -163,9 +109,9 @@ def _read_off(episode: Episode) -> Reflection:
     wrong, right = [s for s in acts if failing(s)], [s for s in acts if not failing(s)]
     mended = _mended(acts)
     return Reflection(
-        worked=_listed(_call(step) for step in right) or ("nothing" if acts else "unknown: no steps were recorded"),
-        failed=_listed(_failure(step) for step in wrong) or _missing(episode),
-        differently="; ".join(f"{_call(good)} instead of {_call(bad)}" for bad, good in mended)
+        worked=_listed(call(step) for step in right) or ("nothing" if acts else "unknown: no steps were recorded"),
+        failed=_listed(failure(step) for step in wrong) or _missing(episode),
+        differently="; ".join(f"{call(good)} instead of {call(bad)}" for bad, good in mended)
         or _advice(wrong, episode),
         lesson=_lesson(episode, wrong, right, mended),
         policy=EXTRACTIVE,
@@ -197,22 +143,13 @@ def _lesson(episode: Episode, wrong: Sequence[Step], right: Sequence[Step], mend
     task = f"For “{shown(episode.task, LONGEST_CALL, foreign=pasted(episode.task))}”"
     if mended:
         bad, good = mended[-1]
-        return f"{task}: {_failure(bad)}; {_call(good)} worked."
+        return f"{task}: {failure(bad)}; {call(good)} worked."
     if episode.outcome == "success" and right:
-        return f"{task}: {_listed((_call(step) for step in right), ' → ')} worked."
+        return f"{task}: {_listed((call(step) for step in right), ' → ')} worked."
     if wrong:
-        rest = f" {_call(right[-1])} worked." if right and episode.outcome == "partial" else ""
-        return f"{task}: {_failure(wrong[-1])}.{rest}"
+        rest = f" {call(right[-1])} worked." if right and episode.outcome == "partial" else ""
+        return f"{task}: {failure(wrong[-1])}.{rest}"
     return f"{task}: the outcome was {episode.outcome}{'' if episode.trajectory else '; no steps were recorded'}."
-
-
-def _call(step: Step) -> str:
-    return shown(step.action, LONGEST_CALL)
-
-
-def _failure(step: Step) -> str:
-    error = error_of(step)
-    return f"{_call(step)} failed with “{error}”" if error else f"{_call(step)} failed"
 
 
 def _listed(texts: Iterable[str], between: str = "; ") -> str:
@@ -248,7 +185,7 @@ def _counted(episodes: Sequence[Episode]) -> tuple[str, str]:
 def _mendings(episodes: Sequence[Episode]) -> Iterable[tuple[str, str]]:
     for episode in episodes:
         acts = [step for step in episode.trajectory if step.action and step.action != ANSWER]
-        yield from {(_call(bad), _call(good)) for bad, good in _mended(acts)}
+        yield from {(call(bad), call(good)) for bad, good in _mended(acts)}
 
 
 def _normal(error: str) -> str:

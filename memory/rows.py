@@ -19,6 +19,9 @@ from sharpwave.memory.records import Turn
 from sharpwave.memory.retrace import Difference
 from sharpwave.memory.sql import fetch, fetch_one
 
+ALL = 1 << 30
+"""As `k`: however many there are."""
+
 K = TypeVar("K", bound=Kept)
 
 Embed = Callable[[str], np.ndarray]

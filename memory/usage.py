@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage
 
@@ -67,9 +67,25 @@ def metering(calls: int | None = None, tokens: int | None = None) -> Iterator[Me
         _meter.reset(token)
 
 
-def is_metered() -> bool:
-    """Return whether somebody further up counts the model calls that are made now."""
-    return _meter.get() is not None
+class Account(Protocol):
+    """Where costs are booked; `MemoryStore` is one."""
+
+    def spend(self, owner: str, usage: Usage) -> None:
+        """Add what model calls for `owner` have cost."""
+        ...
+
+
+@contextmanager
+def booked(account: Account, owner: str) -> Iterator[None]:
+    """Book what the model calls of the block cost, unless somebody further up counts them already."""
+    if _meter.get() is not None:
+        yield
+        return
+    with metering() as meter:
+        try:
+            yield
+        finally:
+            account.spend(owner, meter.usage)
 
 
 def check_budget() -> None:
