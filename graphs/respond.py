@@ -93,7 +93,9 @@ def _value_asked_for(asked: str, hit: Recall) -> str:
 def _told(label: int, hit: Recall, context: Context) -> str:
     local = hit.said_at.astimezone(time_zone(context.timezone))
     review = " This may have changed since: what it rests on has." if hit.memory and hit.memory.needs_review else ""
-    return f"You told me on {local.day} {local:%B %Y}: “{hit.text}”{_of(hit, context)} [{label}]{review}"
+    concluded = hit.memory is not None and hit.memory.source.kind == "inferred"
+    lead = "I concluded on" if concluded else "You told me on"
+    return f"{lead} {local.day} {local:%B %Y}: “{hit.text}”{_of(hit, context)} [{label}]{review}"
 
 
 def _of(hit: Recall, context: Context) -> str:

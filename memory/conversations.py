@@ -125,7 +125,8 @@ class Conversations:
         named = resolve_range(question, present, timezone)
         since, until = named if named else (since and times.utc(since), until and times.utc(until))
         rest = _without_time(question, present, timezone) if named else question
-        matter = [term for term in keywords.terms(rest) if term not in _ASKING]
+        rest = _without_asking(rest)
+        matter = keywords.terms(rest)
         if not matter:
             found = self.find(owner, since=since, until=until)
             return [FoundSession(session=session, score=0.0) for session in found[max(0, len(found) - k) :]]
@@ -179,6 +180,11 @@ def _whole(owner: str, thread: str, said: Sequence[Utterance]) -> Session:
         ended_at=max(utterance.said_at for utterance in said),
         messages=len(said),
     )
+
+
+def _without_asking(question: str) -> str:
+    """Return the words of a question that say what it is about; the others would make all conversations seem alike."""
+    return " ".join(word for word in question.split() if set(keywords.terms(word)) - _ASKING)
 
 
 def _without_time(question: str, now: datetime, timezone: str) -> str:

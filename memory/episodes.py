@@ -130,7 +130,7 @@ class Episodes:
             }
         new = [episode for episode in lived if _adds(episode, known.get(episode.id))]
         for episode in new:
-            reason = f"{len(episode.trajectory)} steps in a conversation"
+            reason = f"a turn that called {', '.join(episode.tags)}"
             self._write(episode, "EPISODE", policy="graph/1", reason=reason, turn=turn)
         return new
 

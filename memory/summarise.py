@@ -34,7 +34,8 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*\w")
 _CHATTER = frozenset(
     term
     for term in terms(
-        """hi hello hey thanks thank please sorry yes yeah okay sure maybe really very good great nice fine well like want
+        """hi hello hey thanks thank please sorry yes yeah ok okay sure maybe really near before after over under between without
+        within during while until since because though whether very good great nice fine well like want
         need know think guess see look get got make made take give go going went come came thing things something anything
         everything nothing lot lots bit way kind today yesterday tomorrow now later time day week month year one two first
         last next new still also always never often much many more most little let lets say said tell told talk ask help
@@ -144,7 +145,8 @@ def _told(lines: Sequence[_Line]) -> str:
 def _worth(sentence: _Sentence, counts: Mapping[str, float], covered: frozenset[str]) -> float:
     """Return how much a sentence adds: the weights of its terms that are not covered yet, for its length."""
     new = sum(log1p(counts[term]) for term in sentence.terms - covered)
-    return sentence.weight * new / sqrt(len(sentence.terms) + 3)
+    asked = 0.7 if sentence.text.endswith(("?", "？")) else 1.0  # what was found or decided says more
+    return asked * sentence.weight * new / sqrt(len(sentence.terms) + 3)
 
 
 def _joined(chosen: Sequence[_Sentence]) -> str:

@@ -11,6 +11,9 @@ DECLARED = {
     "extract": {"date", "timezone"},
     "decide": {"date", "timezone"},
     "respond": {"date", "timezone", "memories"},
+    "reflect": set(),
+    "pattern": set(),
+    "summarise": set(),
 }
 
 
@@ -48,6 +51,7 @@ def test_the_prompts_stay_short() -> None:
     assert sizes["respond"] <= 120
     assert sizes["extract"] <= 320
     assert sizes["decide"] <= 220
+    assert max(sizes[name] for name in ("reflect", "pattern", "summarise")) <= 220
 
 
 def test_the_answering_prompt_sets_notes_apart_from_instructions() -> None:

@@ -263,7 +263,7 @@ def add(
     if as_json:
         print_json(_data(made))
     else:
-        out.print(plain(f"EPISODE {made.id}: {made.task} ({made.outcome}, {len(made.trajectory)} steps)"))
+        out.print(plain(f"EPISODE {made.id}: {made.task} ({made.outcome}; steps: {len(made.trajectory)})"))
 
 
 group.command("conversations")(talks.conversations)
