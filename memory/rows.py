@@ -5,6 +5,7 @@ and no index has to be kept in step.
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -65,7 +66,7 @@ def put(
         "status": record.status,
         "record": record.model_dump_json(),
         "vector": embed(record.searched).astype(np.float16).tobytes() if record.searched else None,
-        "terms": " ".join(sorted(keywords.with_singles(keywords.terms(record.worded or "")))),
+        "terms": _hashes(sorted(keywords.with_singles(keywords.terms(record.worded or "")))).tobytes(),
     }
     names = ", ".join(values)
     changes = ", ".join(f"{name} = excluded.{name}" for name in values)
@@ -188,7 +189,7 @@ def nearest(
     if not found or k < 1:
         return []
     matrix = np.frombuffer(b"".join(row[1] for row in found), np.float16).reshape(len(found), -1).astype(np.float32)
-    scores = matrix @ vector + _covered([row[2] for row in found], set(terms)) / 2
+    scores = matrix @ vector + _covered([row[2] for row in found], terms) / 2
     best = [i for i in np.argsort(-scores, kind="stable")[:k] if scores[i] >= floor]
     rows = json.dumps([found[i][0] for i in best])
     statement = "SELECT row, record FROM records WHERE row IN (SELECT value FROM json_each(?))"
@@ -196,15 +197,26 @@ def nearest(
     return [(_checked(kind, texts[found[i][0]], name), float(scores[i])) for i in best]
 
 
-def _covered(held: Sequence[str], terms: set[str]) -> np.ndarray:
-    """Return which share of `terms`, by weight, stands in each of these texts of terms."""
+def _covered(held: Sequence[bytes], terms: Sequence[str]) -> np.ndarray:
+    """Return which share of `terms`, by weight, each row holds; `held` are the hashes of the terms of each."""
     covered = np.zeros(len(held), np.float32)
-    if not terms:
+    asked = _hashes(sorted({*terms}))
+    if not len(asked):
         return covered
-    present = [terms.intersection(text.split(" ")) for text in held]
-    weights = {term: keywords.idf(len(held), sum(term in holding for holding in present)) for term in terms}
-    whole = sum(weights.values())
-    return np.array([sum(weights[term] for term in holding) / whole for holding in present], np.float32)
+    all_held = np.frombuffer(b"".join(held), np.uint32)
+    row_of = np.repeat(np.arange(len(held)), [len(one) // all_held.itemsize for one in held])
+    whole = 0.0
+    for term in asked:
+        holding = row_of[all_held == term]
+        weight = keywords.idf(len(held), len(holding))
+        covered[holding] += weight
+        whole += weight
+    return covered / whole
+
+
+def _hashes(terms: Sequence[str]) -> np.ndarray:
+    """Return a number (32 bits) for each term: compared all at once, as comparing words takes five times as long."""
+    return np.array([zlib.crc32(term.encode()) for term in terms], np.uint32)
 
 
 def _condition(
