@@ -277,7 +277,7 @@ def test_an_export_goes_to_a_file_and_comes_back_from_it(run: Run, tmp_path: Pat
     told = run("memories", "export", str(file), "--user", "ana", "--json").json
     assert (told["memories"], told["utterances"], told["events"]) == (1, 0, 1)
     assert "東京" in file.read_text(encoding="utf-8")
-    arrived = {"user": "bo", "memories": 1, "utterances": 0, "known": 0, "masked": 0}
+    arrived = {"user": "bo", "memories": 1, "utterances": 0, "records": 0, "known": 0, "masked": 0}
     assert run("memories", "import", str(file), "--user", "bo", "--json").json == arrived
     assert "1 were there already" in run("memories", "import", str(file), "--user", "bo").out
     assert [m["text"] for m in run("memories", "list", "--user", "bo", "--json").json["memories"]] == ["Lives in 東京"]
