@@ -1,13 +1,14 @@
 """Reading what is given to a command."""
 
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sharpwave.memory.errors import InputError, NotFoundError
-from sharpwave.memory.times import parse_time
+from sharpwave.memory.times import now, parse_time
 from sharpwave.settings import Settings
 from sharpwave.showing import short_ids
 
@@ -44,6 +45,45 @@ def one_of(what: str, value: str | None, known: Sequence[str]) -> str | None:
     return value
 
 
+_AGE = re.compile(r"(\d{1,5})\s*([hdw])", re.IGNORECASE)
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def age(text: str) -> timedelta:
+    """Return the length of time that `30d`, `12h` or `2w` stands for; raises `InputError` for anything else."""
+    read = _AGE.fullmatch(text.strip())
+    if read is None:
+        raise InputError(f"{text!r} is no length of time. Write it as 12h, 30d or 2w.")
+    return timedelta(**{_UNITS[read[2].lower()]: int(read[1])})
+
+
+def since_when(text: str | None, settings: Settings) -> datetime | None:
+    """Return the time that `--since` or `--until` names, ISO 8601, or that long ago (`30d`); raises `InputError`."""
+    if text is None or not _AGE.fullmatch(text.strip()):
+        return moment(text, settings)
+    try:
+        return now() - age(text)
+    except OverflowError as error:
+        raise InputError(f"{text!r} ago lies before the year 1.") from error
+
+
+def whole_id(given: str, ids: Sequence[str]) -> str | None:
+    """Return the one of `ids` that is `given` or begins so; None where there is none.
+
+    Raises:
+        InputError: there are several.
+    """
+    if given in ids:
+        return given
+    found = [one for one in ids if one.startswith(given)] if len(given) >= PREFIX else []
+    if len(found) > 1:
+        shown = ", ".join(short_ids(found)[one] for one in found[:5])
+        raise InputError(
+            f"{given!r} is the beginning of {len(found)} ids ({shown}{', …' if len(found) > 5 else ''}). Write more of it."
+        )
+    return found[0] if found else None
+
+
 def find_id(store: "MemoryStore", owner: str, given: str) -> str:
     """Return the id of one of the owner's memories that is `given` or begins so.
 
@@ -54,17 +94,7 @@ def find_id(store: "MemoryStore", owner: str, given: str) -> str:
     try:
         return store.get(owner, given).id
     except NotFoundError:
-        found = [memory.id for memory in store.memories(owner, statuses=()) if memory.id.startswith(given)]
-        if not found or len(given) < PREFIX:
+        found = whole_id(given, [memory.id for memory in store.memories(owner, statuses=())])
+        if found is None:
             raise
-    return only_one(given, found)
-
-
-def only_one(given: str, found: Sequence[str]) -> str:
-    """Return the only id of those that begin with `given`; raises `InputError` when there are several."""
-    if len(found) > 1:
-        shown = ", ".join(short_ids(found)[one] for one in found[:5])
-        raise InputError(
-            f"{given!r} is the beginning of {len(found)} ids ({shown}{', …' if len(found) > 5 else ''}). Write more of it."
-        )
-    return found[0]
+    return found

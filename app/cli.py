@@ -44,9 +44,21 @@ def options(
 
 
 def _register() -> None:
-    from sharpwave.commands import bench, chat, demo, entities, erase, ingest, memories, procedures, recall, upkeep
+    from sharpwave.commands import (
+        bench,
+        chat,
+        demo,
+        entities,
+        episodes,
+        erase,
+        ingest,
+        memories,
+        procedures,
+        recall,
+        upkeep,
+    )
 
-    for module in (demo, chat, ingest, recall, memories, entities, procedures, erase, upkeep, bench):
+    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
         module.register(app)
 
 

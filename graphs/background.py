@@ -34,6 +34,7 @@ from sharpwave.graphs.state import Context, State, context_of, milliseconds
 from sharpwave.graphs.write import used
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, StoreError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.rules import RulesExtractor
@@ -114,6 +115,7 @@ class BackgroundWriter:
         """
         if self._queue.put(turn) == "done":
             self.memory.queue([turn])  # whatever was answered since is kept verbatim
+            Episodes(self.memory).record(turn)
             return
         self._runs[_key(turn)] = {"recalled": recalled, "cited": cited}, budget
         self._schedule([turn.owner], self.quiet)
@@ -263,7 +265,9 @@ class BackgroundWriter:
         self._queue.give_up(turn, error)
 
     def _attempt(self, turn: Turn) -> None:
-        if not self.memory.queue([turn]):
+        waits = self.memory.queue([turn])
+        Episodes(self.memory).record(turn)
+        if not waits:
             return
         uses, budget = self._runs.get(_key(turn), ({}, UNLIMITED))
         tokens = None if budget.tokens is None else budget.tokens - self.memory.tokens_today(turn.owner)

@@ -1,14 +1,17 @@
 """The first step of writing: keep the turn verbatim and durably, and take up what waits before it."""
 
 import time
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Literal
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import Runtime
 
 from sharpwave.graphs.nodes import Node
 from sharpwave.graphs.state import Context, State, context_of, failure, last_exchange, thread_of, timed, turn_of
+from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import ModelError, OwnershipError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Turn, Usage
@@ -38,6 +41,7 @@ def keep_node(memory: MemoryStore) -> Node:
             return fresh
         try:
             kept = memory.queue([told])
+            Episodes(memory).record(told)
             older = _failed_before(memory, told) if kept and exchange_of(state) else None
             if older is not None:
                 memory.queue([older])  # it may have failed before it was kept verbatim
@@ -68,8 +72,13 @@ def keep_node(memory: MemoryStore) -> Node:
 
 
 def exchange_of(state: State) -> list[BaseMessage]:
-    """Return the messages that this run is to remember."""
-    return [m for m in last_exchange(state.get("messages", [])) if m.id not in state["incognito"]]
+    """Return the messages that this run is to remember: nothing of an incognito turn, nor what was done about it."""
+    kept: list[BaseMessage] = []
+    hidden = False
+    for message in last_exchange(state.get("messages", [])):
+        hidden = message.id in state["incognito"] or (hidden and not isinstance(message, HumanMessage))
+        kept += [] if hidden else [message]
+    return kept
 
 
 def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
@@ -77,10 +86,17 @@ def said(state: State, context: Context, config: RunnableConfig) -> Turn | None:
     exchange = exchange_of(state)
     if not exchange and not state.get("turn"):
         return None
-    turn = turn_of(exchange, context, thread_of(context, config)) if exchange else Turn.model_validate(state["turn"])
+    turn = _turn(exchange, state, context, config) if exchange else Turn.model_validate(state["turn"])
     if turn.owner != context.user_id:
         raise OwnershipError("The turn to be written belongs to another user than the context names.")
     return turn if turn.user_text.strip() else None
+
+
+def _turn(exchange: Sequence[BaseMessage], state: State, context: Context, config: RunnableConfig) -> Turn:
+    """Return the exchange of this run as a turn of the moment at which the run began."""
+    began = context.model_copy(update={"now": datetime.fromisoformat(state["said_at"])})
+    seconds = max(0.0, time.time() - state["began"])
+    return turn_of(exchange, began, thread_of(context, config), round(seconds, 3))
 
 
 def _failed_before(memory: MemoryStore, turn: Turn) -> Turn | None:

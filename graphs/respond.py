@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.runtime import get_runtime
 
-from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
+from sharpwave.graphs.state import STOPPED, Context, State, context_of, last_exchange, milliseconds, moment, turn_of
 from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.keywords import terms
@@ -100,7 +100,9 @@ def _value_asked_for(asked: str, hit: Recall) -> str:
 def _told(label: int, hit: Recall, context: Context) -> str:
     local = hit.said_at.astimezone(time_zone(context.timezone))
     review = " This may have changed since: what it rests on has." if hit.memory and hit.memory.needs_review else ""
-    return f"You told me on {local.day} {local:%B %Y}: “{hit.text}”{_of(hit, context)} [{label}]{review}"
+    concluded = hit.memory is not None and hit.memory.source.kind == "inferred"
+    lead = "I concluded on" if concluded else "You told me on"
+    return f"{lead} {local.day} {local:%B %Y}: “{hit.text}”{_of(hit, context)} [{label}]{review}"
 
 
 def _of(hit: Recall, context: Context) -> str:
@@ -279,7 +281,8 @@ def _sound(answer: AIMessage, *, may_call: bool) -> AIMessage:
     if calls == answer.tool_calls and not answer.invalid_tool_calls:
         return answer
     if not calls:
-        return AIMessage(answer.text or UNFINISHED, id=answer.id, usage_metadata=answer.usage_metadata)
+        text, marked = answer.text or UNFINISHED, {STOPPED: True}
+        return AIMessage(text, id=answer.id, usage_metadata=answer.usage_metadata, response_metadata=marked)
     kept = {key: value for key, value in answer.additional_kwargs.items() if key != "tool_calls"}
     return answer.model_copy(update={"invalid_tool_calls": [], "additional_kwargs": kept})
 

@@ -1,13 +1,22 @@
 """What travels through the graphs: the state of a turn, and the values that a caller gives for a run."""
 
 import hashlib
+import json
 import time
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import dropwhile
 from typing import Annotated, Any, Literal, TypedDict
 
-from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage, SystemMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph.message import Messages, add_messages
 from langgraph.prebuilt import ToolRuntime
@@ -17,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from sharpwave.memory import times
 from sharpwave.memory.errors import ConfigError, InputError, OwnershipError
 from sharpwave.memory.ledger import check_owner
-from sharpwave.memory.records import Message, Role, Turn, new_id
+from sharpwave.memory.records import Message, Role, ToolCall, Turn, new_id
 from sharpwave.memory.times import UtcTime
 from sharpwave.memory.working import WorkingMemory
 
@@ -111,6 +120,10 @@ class State(TypedDict, total=False):
     """Why this turn was summarised or written by rules though a model was at hand; None when it was not."""
     usage: dict[str, Any]
     timings_ms: dict[str, float]
+    said_at: str
+    """The moment of the turn, ISO 8601."""
+    began: float
+    """When it began by the machine's clock, in seconds since 1970."""
 
 
 class Context(BaseModel):
@@ -223,6 +236,8 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "degraded": None,
         "usage": {},
         "timings_ms": {},
+        "said_at": moment(context).isoformat(),
+        "began": time.time(),
     }
 
 
@@ -242,18 +257,46 @@ def _is_answer(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and not message.tool_calls
 
 
-def turn_of(exchange: Sequence[BaseMessage], context: Context, thread: str) -> Turn:
-    """Return an exchange as the turn that is written: plain text, images and tool calls left out."""
+def turn_of(exchange: Sequence[BaseMessage], context: Context, thread: str, seconds: float = 0.0) -> Turn:
+    """Return an exchange as the turn that is written: plain text and tool calls, images left out.
+
+    `seconds` is how long answering it took.
+    """
     return Turn(
         owner=context.user_id,
         thread=thread,
-        messages=tuple(
-            Message(id=message.id or new_id(), role=_ROLES.get(message.type, "assistant"), text=message.text)
-            for message in exchange
-        ),
+        messages=tuple(_message(message) for message in exchange),
         said_at=moment(context),
         timezone=context.timezone,
+        seconds=seconds,
     )
+
+
+STOPPED = "stopped"
+"""Key in the `response_metadata` of an answer that was asked for while the model still wanted to call tools."""
+
+
+def _message(message: BaseMessage) -> Message:
+    calls = message.tool_calls if isinstance(message, AIMessage) else []
+    result = message if isinstance(message, ToolMessage) else None
+    return Message(
+        id=message.id or new_id(),
+        role=_ROLES.get(message.type, "assistant"),
+        text=message.text,
+        calls=tuple(ToolCall(id=call["id"] or "", name=call["name"], arguments=_plain(call["args"])) for call in calls),
+        answers=result.tool_call_id if result else None,
+        failed=(result is not None and result.status == "error") or STOPPED in message.response_metadata,
+    )
+
+
+def _plain(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return what a tool was given as it can be kept: what JSON does not know is written as text."""
+    try:
+        written = json.dumps(arguments, ensure_ascii=False, default=str, skipkeys=True)
+    except (ValueError, RecursionError):  # it contains itself, or is nested too deep
+        return {"arguments": "(cannot be written down)"}
+    kept: dict[str, Any] = json.loads(written.encode("utf-8", "replace"))
+    return kept
 
 
 _ROLES: dict[str, Role] = {"human": "user", "ai": "assistant", "tool": "tool", "system": "system"}

@@ -103,10 +103,10 @@ def index(connection: Connection, table: str, rows: Iterable[tuple[int, int, Seq
 
 def tokens(owner: int, found: Sequence[str]) -> set[str]:
     """Return what a record of these terms is indexed by."""
-    return {_token(owner, term) for term in _with_singles(found)}
+    return {_token(owner, term) for term in with_singles(found)}
 
 
-def _with_singles(found: Sequence[str]) -> set[str]:
+def with_singles(found: Sequence[str]) -> set[str]:
     """Return terms and the Han and Hangul characters in them, so that a word of one character is found inside a longer run."""
     return {*found, *(character for term in found if not term.isascii() for character in _SINGLE.findall(term))}
 

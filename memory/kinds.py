@@ -47,6 +47,11 @@ class Kept(Record):
         """The text that similar ones are found by, if any; its vector is kept with the row."""
         return None
 
+    @property
+    def worded(self) -> str | None:
+        """The text that is searched for exact words, if any."""
+        return self.searched
+
 
 class Step(Record):
     """One step of a trajectory."""
@@ -69,9 +74,15 @@ class Episode(Kept):
     outcome: Outcome
     reflection: Text | None = None
     """What worked, what failed, what to do differently, and the lesson that carries over."""
+    lesson: Text | None = None
+    """The one lesson of the reflection that carries over to other tasks."""
+    reflected_by: str | None = None
+    """What made the reflection, with its version: `extractive/1` read it off the steps, `llm/1` is a model's."""
     started_at: UtcTime
     ended_at: UtcTime
     thread: str | None = None
+    message_id: str | None = None
+    """Of the message that asked for it, where it was recorded from a conversation."""
     agent: str = "agent"
     topics: tuple[Text, ...] = ()
     tags: tuple[Text, ...] = ()
@@ -101,6 +112,12 @@ class Episode(Kept):
     def searched(self) -> str:
         """The task, its outcome, and what was learned."""
         return " | ".join(part for part in (self.task, self.outcome, self.reflection) if part)
+
+    @property
+    def worded(self) -> str:
+        """All that it says: of an error message or the name of a file, every word counts."""
+        steps = (part for step in self.trajectory for part in (step.thought, step.action, step.observation))
+        return "\n".join((self.searched, *self.topics, *self.tags, *steps))
 
     @property
     def seconds(self) -> float:

@@ -27,11 +27,13 @@ class Target(NamedTuple):
 
 
 class About(NamedTuple):
-    """A memory with what was derived from it, and the messages that it was taken from or that repeat it."""
+    """A memory with what was derived from it, the messages that it was taken from or that repeat it, and what tells of these."""
 
     memories: list[str]
     utterances: list[tuple[int, str, str]]
     """Row, thread and message id."""
+    records: list[str]
+    """Ids of episodes, sessions and the like that come from those messages, or hold the words of the memory."""
 
 
 def of_owner(connection: Connection, number: int, owner: str) -> Target:
@@ -65,27 +67,62 @@ def owner(connection: Connection, number: int, name: str) -> None:
 
 def about(connection: Connection, number: int, memory_id: str) -> About:
     """Return what goes with a memory; nothing for an unknown id."""
-    ids: list[str] = []
     found = _column(connection, "SELECT DISTINCT id FROM memories WHERE owner = ? AND id = ?", number, memory_id)
+    ids = _with_derived(connection, number, found)
+    utterances = _sources(connection, number, ids)
+    records = _telling(connection, number, ids, {(thread, message) for _, thread, message in utterances})
+    more = _with_derived(connection, number, [*ids, *records])
+    return About([one for one in more if one not in records], utterances, records)
+
+
+def _with_derived(connection: Connection, number: int, ids: Sequence[str]) -> list[str]:
+    """Return ids, and those of the memories that are derived from them."""
     derived = """
         SELECT DISTINCT m.id FROM memories m, json_each(m.record, '$.derived_from') d WHERE m.owner = ? AND d.value = ?
     """
-    while found:
-        one = found.pop()
-        ids.append(one)
-        found += [child for child in _column(connection, derived, number, one) if child not in (*ids, *found)]
-    return About(ids, _sources(connection, number, ids))
+    found, waiting = list[str](), list(ids)
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        waiting += [child for child in _column(connection, derived, number, one) if child not in (*found, *waiting)]
+    return found
+
+
+def _telling(connection: Connection, number: int, ids: Sequence[str], said: set[tuple[str, str]]) -> list[str]:
+    """Return the ids of records that come from these messages, or hold the words of these memories."""
+    words = _words_of(connection, number, ids)
+    kept = connection.exec_driver_sql(
+        "SELECT id, record FROM records WHERE owner = ?" if words else "SELECT 1, 1 WHERE ? < 0", (number,)
+    )
+    found = []
+    for record_id, text in kept:
+        record = json.loads(text)
+        holding = any(word in semantic.folded(part) for part in words_in(record) for word in words)
+        if holding or (record.get("thread"), record.get("message_id")) in said:
+            found.append(record_id)
+    return found
+
+
+def _words_of(connection: Connection, number: int, ids: Sequence[str]) -> set[str]:
+    """Return the texts and quotes of memories, folded."""
+    statement = f"SELECT record FROM memories WHERE owner = ? AND id {_IN}"
+    records = [json.loads(record) for record in _column(connection, statement, number, json.dumps(list(ids)))]
+    return {semantic.folded(text) for record in records for text in (record["text"], record["source"]["quote"]) if text}
 
 
 def of_memory(connection: Connection, number: int, what: About) -> Target:
     """Return what the ledger holds of a memory, and of what goes with it. Its id stays in the log."""
     ids, rows = json.dumps(what.memories), json.dumps([row for row, _, _ in what.utterances])
     spoken, _, vectors = _held_by(connection, number, f"id {_IN}", ids, f"row {_IN}", rows)
-    texts = {*spoken, *_logged(connection, number, f"memory_id {_IN}", ids)}
+    about = json.dumps([*what.memories, *what.records])
+    texts = {*spoken, *_logged(connection, number, f"memory_id {_IN}", about)}
+    for record in _column(connection, f"SELECT record FROM records WHERE owner = ? AND id {_IN}", number, about):
+        texts.update(words_in(json.loads(record)))
     counts = {
         "memories": _count(connection, "memories", f"owner = ? AND id {_IN}", number, ids),
         "utterances": len(what.utterances),
-        "events": _count(connection, "events", f"owner = ? AND memory_id {_IN}", number, ids),
+        "records": len(what.records),
+        "events": _count(connection, "events", f"owner = ? AND memory_id {_IN}", number, about),
     }
     return Target(counts, tuple(sorted({thread for _, thread, _ in what.utterances})), marks(texts, (), vectors))
 
@@ -98,7 +135,8 @@ def memory(connection: Connection, number: int, name: str, what: About) -> None:
     for view, table in _VIEWS:
         keywords.remove(connection, view, gone if table is memories else rows)
     blank = f"UPDATE events SET op = '{PURGED}', reason = 'purged', detail = '{_BLANK}' WHERE owner = ?"
-    connection.exec_driver_sql(f"{blank} AND memory_id {_IN}", (number, ids))
+    connection.exec_driver_sql(f"{blank} AND memory_id {_IN}", (number, json.dumps([*what.memories, *what.records])))
+    connection.exec_driver_sql(f"DELETE FROM records WHERE owner = ? AND id {_IN}", (number, json.dumps(what.records)))
     for row, thread, message in what.utterances:
         connection.exec_driver_sql(
             f"{blank} AND thread = ? AND message_id = ? AND memory_id IS NULL", (number, thread, message)
@@ -204,9 +242,7 @@ def _sources(connection: Connection, number: int, ids: Sequence[str]) -> list[tu
     statement = f"SELECT record FROM memories WHERE owner = ? AND id {_IN}"
     records = [json.loads(record) for record in _column(connection, statement, number, json.dumps(list(ids)))]
     sources = {(record["source"]["thread"], record["source"]["message_id"]) for record in records}
-    words = {
-        semantic.folded(text) for record in records for text in (record["text"], record["source"]["quote"]) if text
-    }
+    words = _words_of(connection, number, ids)
     said = (
         "SELECT row, thread, message_id, text FROM utterances WHERE owner = ?"
         if records

@@ -124,6 +124,14 @@ class Utterance(Record):
     metadata: dict[str, Any] = {}
 
 
+class ToolCall(Record):
+    """What a model asked a tool for."""
+
+    id: Text
+    name: Text
+    arguments: dict[str, Any] = {}
+
+
 class Message(Record):
     """One message of a turn, as plain text: what the writing path reads."""
 
@@ -131,6 +139,12 @@ class Message(Record):
     role: Role
     text: Text
     speaker: Text | None = None
+    calls: tuple[ToolCall, ...] = ()
+    """The tools that a model called in this message."""
+    answers: Text | None = None
+    """Id of the call that a tool's message answers."""
+    failed: bool = False
+    """A tool failed, or a model had to stop before it was done."""
 
 
 class Turn(Record):
@@ -142,6 +156,8 @@ class Turn(Record):
     """The user's message first, then whatever answered it."""
     said_at: UtcTime
     timezone: str = "UTC"
+    seconds: float = Field(default=0.0, ge=0)
+    """How long answering it took, as far as that is known."""
 
     @property
     def message_id(self) -> str:

@@ -5,6 +5,7 @@ and no index has to be kept in step.
 """
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,12 +13,15 @@ from typing import Any, TypeVar
 import numpy as np
 from sqlalchemy import Connection
 
-from sharpwave.memory import ledger
+from sharpwave.memory import keywords, ledger
 from sharpwave.memory.errors import NotFoundError, OwnershipError
 from sharpwave.memory.kinds import KINDS, Kept
 from sharpwave.memory.records import Turn
 from sharpwave.memory.retrace import Difference
 from sharpwave.memory.sql import fetch, fetch_one
+
+ALL = 1 << 30
+"""As `k`: however many there are."""
 
 K = TypeVar("K", bound=Kept)
 
@@ -62,6 +66,7 @@ def put(
         "status": record.status,
         "record": record.model_dump_json(),
         "vector": embed(record.searched).astype(np.float16).tobytes() if record.searched else None,
+        "terms": _hashes(sorted(keywords.with_singles(keywords.terms(record.worded or "")))).tobytes(),
     }
     names = ", ".join(values)
     changes = ", ".join(f"{name} = excluded.{name}" for name in values)
@@ -116,6 +121,7 @@ def find(
     key: str | None = None,
     thread: str | None = None,
     agent: str | None = None,
+    tags: Sequence[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
     last: int | None = None,
@@ -131,11 +137,12 @@ def find(
         key: those with this key only.
         thread: those of this thread only.
         agent: those of this agent only.
+        tags: those that have all of these tags only.
         since: those of this moment and later.
         until: those before this moment.
         last: so many at most, the latest.
     """
-    condition, values = _condition(owner, kind, statuses, key, thread, agent, since, until)
+    condition, values = _condition(owner, kind, statuses, key, thread, agent, tags, since, until)
     statement = f"SELECT record FROM records WHERE {condition} ORDER BY at DESC, row DESC LIMIT ?"
     found = fetch(connection, statement, (*values, -1 if last is None else last))
     return [_checked(kind, record, name) for (record,) in reversed(found)]
@@ -157,29 +164,67 @@ def nearest(
     vector: np.ndarray,
     *,
     k: int,
+    terms: Sequence[str] = (),
+    floor: float = -1.0,
     statuses: Sequence[str] = (),
     key: str | None = None,
+    thread: str | None = None,
     agent: str | None = None,
+    tags: Sequence[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[tuple[K, float]]:
-    """Return up to `k` records whose vectors are nearest to `vector` (unit length), with their cosine (-1..1), best first."""
-    condition, values = _condition(owner, kind, statuses, key, None, agent, since, until)
-    found = fetch(connection, f"SELECT row, vector FROM records WHERE {condition} AND vector IS NOT NULL", values)
+    """Return up to `k` records that are nearest to a question, each with its score, best first.
+
+    The score is the cosine (-1..1) of the vectors and half the share (0..1) of `terms` that the record holds, in which
+    rare words count more (see `keywords.idf`), as memories are found.
+
+    Args:
+        connection: a view of the ledger.
+        owner: the owner's number.
+        name: the owner.
+        kind: which kind.
+        vector: of the question (unit length).
+        k: so many at most.
+        terms: index terms of the question; none leaves words out of account.
+        floor: least score.
+        statuses, key, thread, agent, tags, since, until: as of `find`.
+    """
+    condition, values = _condition(owner, kind, statuses, key, thread, agent, tags, since, until)
+    found = fetch(
+        connection, f"SELECT row, vector, terms FROM records WHERE {condition} AND vector IS NOT NULL", values
+    )
     if not found or k < 1:
         return []
     matrix = np.frombuffer(b"".join(row[1] for row in found), np.float16).reshape(len(found), -1).astype(np.float32)
-    cosines = matrix @ vector
-    best = np.argsort(-cosines, kind="stable")[:k]
-    rows = [found[i][0] for i in best]
-    texts = dict(
-        fetch(
-            connection,
-            "SELECT row, record FROM records WHERE row IN (SELECT value FROM json_each(?))",
-            (json.dumps(rows),),
-        )
-    )
-    return [(_checked(kind, texts[row], name), float(cosines[i])) for row, i in zip(rows, best, strict=True)]
+    scores = matrix @ vector + _covered([row[2] for row in found], terms) / 2
+    best = [i for i in np.argsort(-scores, kind="stable")[:k] if scores[i] >= floor]
+    rows = json.dumps([found[i][0] for i in best])
+    statement = "SELECT row, record FROM records WHERE row IN (SELECT value FROM json_each(?))"
+    texts = dict(fetch(connection, statement, (rows,)))
+    return [(_checked(kind, texts[found[i][0]], name), float(scores[i])) for i in best]
+
+
+def _covered(held: Sequence[bytes], terms: Sequence[str]) -> np.ndarray:
+    """Return which share of `terms`, by weight, each row holds; `held` are the hashes of the terms of each."""
+    covered = np.zeros(len(held), np.float32)
+    asked = _hashes(sorted({*terms}))
+    if not len(asked):
+        return covered
+    all_held = np.frombuffer(b"".join(held), np.uint32)
+    row_of = np.repeat(np.arange(len(held)), [len(one) // all_held.itemsize for one in held])
+    whole = 0.0
+    for term in asked:
+        holding = row_of[all_held == term]
+        weight = keywords.idf(len(held), len(holding))
+        covered[holding] += weight
+        whole += weight
+    return covered / whole
+
+
+def _hashes(terms: Sequence[str]) -> np.ndarray:
+    """Return a number (32 bits) for each term: compared all at once, as comparing words takes five times as long."""
+    return np.array([zlib.crc32(term.encode()) for term in terms], np.uint32)
 
 
 def _condition(
@@ -189,6 +234,7 @@ def _condition(
     key: str | None,
     thread: str | None,
     agent: str | None,
+    tags: Sequence[str],
     since: datetime | None,
     until: datetime | None,
 ) -> tuple[str, list[Any]]:
@@ -199,6 +245,8 @@ def _condition(
     parts += [(condition, value) for condition, value in given if value is not None]
     times = (("at >= ?", since), ("at < ?", until))
     parts += [(condition, moment.timestamp()) for condition, moment in times if moment is not None]
+    tagged = "EXISTS (SELECT 1 FROM json_each(record, '$.tags') WHERE value = ?)"
+    parts += [(tagged, tag) for tag in tags]
     return " AND ".join(condition for condition, _ in parts), [value for _, value in parts]
 
 

@@ -220,12 +220,13 @@ records = Table(
     Column("status", String, nullable=False),
     Column("record", Text, nullable=False),
     Column("vector", LargeBinary),
+    Column("terms", LargeBinary, nullable=False),
     UniqueConstraint("owner", "kind", "id"),
     Index("records_at", "owner", "kind", "at"),
     Index("records_key", "owner", "kind", "key"),
     Index("records_thread", "owner", "kind", "thread"),
 )
-"""Episodes, procedures, entities and sessions (see `rows`)."""
+"""Episodes, procedures, entities and sessions (see `rows`); `terms` are hashes of the words that each is searched for."""
 
 tool_uses = Table(
     "tool_uses",

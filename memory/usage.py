@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Protocol
 
 from langchain_core.messages import AIMessage
 
@@ -65,6 +65,27 @@ def metering(calls: int | None = None, tokens: int | None = None) -> Iterator[Me
         yield meter
     finally:
         _meter.reset(token)
+
+
+class Account(Protocol):
+    """Where costs are booked; `MemoryStore` is one."""
+
+    def spend(self, owner: str, usage: Usage) -> None:
+        """Add what model calls for `owner` have cost."""
+        ...
+
+
+@contextmanager
+def booked(account: Account, owner: str) -> Iterator[None]:
+    """Book what the model calls of the block cost, unless somebody further up counts them already."""
+    if _meter.get() is not None:
+        yield
+        return
+    with metering() as meter:
+        try:
+            yield
+        finally:
+            account.spend(owner, meter.usage)
 
 
 def check_budget() -> None:

@@ -13,9 +13,12 @@ from fakes import HashEmbeddings
 
 from sharpwave import cli
 from sharpwave.commands import memories, recall
-from sharpwave.memory import edits, erase, guidance, ledger, portability, procedures, rebuild, tool_use
+from sharpwave.memory import edits, erase, guidance, ledger, portability, procedures, rebuild, rows, tool_use
+from sharpwave.memory.conversations import Conversations
 from sharpwave.memory.entities import Entities
+from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import InputError, NotFoundError
+from sharpwave.memory.kinds import Episode, Session
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Turn
 from sharpwave.memory.store import MemoryStore
 
@@ -105,6 +108,13 @@ def worked(store: MemoryStore, owner: str) -> None:
     tool_use.ToolUses(store).record_all(owner, uses)
 
 
+def lived(owner: str) -> tuple[Episode, Session]:
+    told = f"Do {secret(owner)} and jazz"
+    times = {"started_at": START, "last_at": START}
+    episode = Episode(owner=owner, task=told, outcome="success", started_at=START, ended_at=START, thread="t1")
+    return episode, Session(owner=owner, thread="t1", summary=told, topics=(secret(owner),), **times)
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("many") / "home"
@@ -117,7 +127,11 @@ def store(home: Path) -> Iterator[MemoryStore]:
         store.embed([record.text for owned in records.values() for record in owned])
         with store.ledger.write() as connection:
             for owner, owned in records.items():
-                edits.take_over(connection, ledger.enlist_owner(connection, owner), owner, owned, "test", store.vector)
+                number = ledger.enlist_owner(connection, owner)
+                edits.take_over(connection, number, owner, owned, "test", store.vector)
+                for kept in lived(owner):
+                    given = {"op": "TEST", "at": START, "policy": "test", "reason": "test", "embed": store.vector}
+                    rows.put(connection, number, kept, **given)  # type: ignore[arg-type]
         store.queue([said(owner) for owner in OWNERS])
         for owner in OWNERS[::7]:
             worked(store, owner)
@@ -158,6 +172,16 @@ def answers(store: MemoryStore, asker: str, theirs: Memory) -> Iterator[Any]:
     yield tool_use.ToolUses(store).find(asker)
     yield tool_use.ToolUses(store).warnings(asker)
     yield guidance.guidance_text(store, asker, f"open the note {theirs.value}")
+    episodes, talks = Episodes(store), Conversations(store)
+    yield episodes.find(asker, thread="t1", statuses=())
+    yield episodes.search(asker, f"Do {theirs.value} and jazz", k=50, floor=-9)
+    yield episodes.similar(asker, theirs.value or "")
+    yield talks.find(asker, thread="t1")
+    yield talks.search(asker, f"{theirs.value} and jazz", k=50)
+    for theirs_too in (*episodes.find(theirs.owner), *talks.find(theirs.owner)):
+        for read in (episodes.get, episodes.reflect, talks.get):
+            with pytest.raises(NotFoundError):
+                read(asker, theirs_too.id)
     by_id: tuple[Callable[[], Any], ...] = (
         lambda: store.get(asker, theirs.id),
         lambda: store.versions(asker, theirs.id),

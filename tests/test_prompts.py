@@ -15,6 +15,9 @@ DECLARED = {
     "respond": {"date", "timezone", "memories", "guidance"},
     "guidance": {"lines"},
     "procedure": set(),
+    "reflect": set(),
+    "pattern": set(),
+    "conversation": set(),
 }
 
 
@@ -55,6 +58,7 @@ def test_the_prompts_stay_short() -> None:
     assert sizes["summarise"] <= 200
     assert sizes["summary"] <= 40
     assert sizes["guidance"] <= 30 and sizes["procedure"] <= 220
+    assert max(sizes[name] for name in ("reflect", "pattern", "conversation")) <= 220
 
 
 def test_the_answering_prompt_sets_notes_apart_from_instructions() -> None:

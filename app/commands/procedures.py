@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sharpwave.arguments import PREFIX, one_of, only_one
+from sharpwave.arguments import PREFIX, one_of, whole_id
 from sharpwave.console import JsonOption, UserOption, opened, out, print_json, settings_of, user_of
 from sharpwave.memory.errors import NotFoundError
 from sharpwave.memory.kinds import Procedure
@@ -186,14 +186,12 @@ def as_data(procedure: Procedure) -> dict[str, Any]:
 
 
 def _find_id(kept: "Procedures", owner: str, given: str) -> str:
-    found = [procedure.id for procedure in kept.find(owner) if procedure.id.startswith(given)]
-    if given in found:
-        return given
-    if not found or len(given) < PREFIX:
+    found = whole_id(given, [procedure.id for procedure in kept.find(owner)])
+    if found is None:
         raise NotFoundError(
             f"There is no procedure {given!r} for this user. `sharpwave procedures list` shows the ids."
         )
-    return only_one(given, found)
+    return found
 
 
 def _change(
