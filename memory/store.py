@@ -230,7 +230,7 @@ class MemoryStore:
             known_at=times.utc(known_at) if known_at else None,
             asked=resolve_range(question, present, timezone),
         )
-        with self._owned(owner) as (connection, number):
+        with self._lock.shared(), self._owned(owner) as (connection, number):
             if not number:
                 return []
             nearest = self._nearest(connection, owner, live=not (when.as_of or when.known_at or include_history))
@@ -275,13 +275,13 @@ class MemoryStore:
             return []
         vector = np.mean([self.vector(text) for text in said], axis=0)
         asked = finding.Query.of(finding.ending(turn.user_text), vector / max(float(np.linalg.norm(vector)), 1e-9))
-        with self._owned(turn.owner) as (connection, number):
+        with self._lock.shared(), self._owned(turn.owner) as (connection, number):
             return finding.nearby(connection, number, [asked], self._nearest(connection, turn.owner, live=True), k)[0]
 
     def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
         """Return what a decision about each candidate should see, and the revision of the owner's memories it holds for."""
         self.embed([candidate.text for candidate in candidates])
-        with self.ledger.read() as connection:
+        with self._lock.shared(), self.ledger.read() as connection:
             number = ledger.owner_number(connection, check_owner(owner))
             if number is None:
                 return [[] for _ in candidates], 0
@@ -642,14 +642,10 @@ class MemoryStore:
                 self._vectors.popitem(last=False)
 
     def _nearest(self, connection: Connection, owner: str, *, live: bool) -> finding.Nearest:
+        """Return what asks the index; the caller held the lock before this view, which so is as new as the files."""
         self._check_embedder(connection)
-        return lambda store, vector, k: self._ask_index(store, owner, vector, k, live)
-
-    def _ask_index(self, store: StoreName, owner: str, vector: np.ndarray, k: int, live: bool) -> list[str]:
-        with self._lock.shared():
-            with self.ledger.read() as connection:  # not an older view: the client must be as new as the files
-                current = ledger.generation(connection)
-            return self.index.nearest(store, owner, vector, k, current, live=live)
+        current = ledger.generation(connection)
+        return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live)
 
     # Transactions
 
