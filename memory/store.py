@@ -685,20 +685,26 @@ class MemoryStore:
         return result
 
     def index_pending(self, progress: Callable[[int], None] | None = None) -> int:
-        """Index what waits to be indexed, in batches, and return how many rows that were; `progress` hears of each batch."""
-        done = 0
-        while self._waiting():
+        """Index what waits to be indexed, in batches, and return how many rows that were; `progress` hears of each batch.
+
+        As many rows as wait now: others may write more all the while, faster than they can be indexed.
+        """
+        done, waiting = 0, self._waiting()
+        while done < waiting:
             with self.locked() as current:
                 with self.ledger.write() as connection:
                     announced = self._announce(connection)
-                done += self._index(current, announced)
+                indexed = self._index(current, announced)
+            if not indexed:  # somebody else did
+                break
+            done += indexed
             if progress:
                 progress(done)
         return done
 
-    def _waiting(self) -> bool:
+    def _waiting(self) -> int:
         with self.ledger.read() as connection:
-            return bool(semantic.pending(connection, 1) or episodic.pending(connection, 1))
+            return rebuild.waiting(connection)
 
     def _announce(self, connection: Connection) -> int:
         # Raised before the vectors are written and again after: a reader in between opens anew twice rather than never.

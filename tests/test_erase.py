@@ -174,6 +174,20 @@ def test_one_of_fifty_users_is_erased_while_the_others_write(home: Path, store: 
     assert found.healthy, found.differences
 
 
+def test_indexing_ends_though_others_write_all_the_while(store: MemoryStore) -> None:
+    heard: list[int] = []
+
+    def say_more(done: int) -> None:
+        heard.append(done)
+        assert len(heard) < 5
+        message = Message(id=f"m{done}", role="user", text=f"and {done} more")
+        store.queue([Turn(owner="ana", thread="t1", messages=(message,), said_at=START)])
+
+    say_more(0)
+    assert store.index_pending(say_more) == 1
+    assert heard == [0, 1] and store.index_pending() == 1
+
+
 STEPS = ("_purge_rows", "_renew_collections", "_compact_index", "_compact_ledger", "_judge")
 
 
