@@ -718,13 +718,13 @@ class MemoryStore:
                 "episodic": episodic.pending(connection, BATCH),
             }
         self._upsert(waiting, before)
-        self.index.wrote(announced)
+        self.index.wrote(before, announced)
         with self.ledger.write() as connection:
             for store, rows in waiting.items():
                 _mark_indexed(connection, store, rows)
             ledger.set_meta(connection, "indexing", "0")
             after = ledger.raise_generation(connection)
-        self.index.wrote(after)
+        self.index.wrote(announced, after)
         return sum(len(rows) for rows in waiting.values())
 
     def _upsert(self, waiting: dict[StoreName, Any], generation: int) -> None:
