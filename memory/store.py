@@ -230,7 +230,7 @@ class MemoryStore:
             known_at=times.utc(known_at) if known_at else None,
             asked=resolve_range(question, present, timezone),
         )
-        with self._owned(owner) as (connection, number):
+        with self._lock.shared(), self._owned(owner) as (connection, number):
             if not number:
                 return []
             nearest = self._nearest(connection, owner, live=not (when.as_of or when.known_at or include_history))
@@ -275,13 +275,13 @@ class MemoryStore:
             return []
         vector = np.mean([self.vector(text) for text in said], axis=0)
         asked = finding.Query.of(finding.ending(turn.user_text), vector / max(float(np.linalg.norm(vector)), 1e-9))
-        with self._owned(turn.owner) as (connection, number):
+        with self._lock.shared(), self._owned(turn.owner) as (connection, number):
             return finding.nearby(connection, number, [asked], self._nearest(connection, turn.owner, live=True), k)[0]
 
     def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
         """Return what a decision about each candidate should see, and the revision of the owner's memories it holds for."""
         self.embed([candidate.text for candidate in candidates])
-        with self.ledger.read() as connection:
+        with self._lock.shared(), self.ledger.read() as connection:
             number = ledger.owner_number(connection, check_owner(owner))
             if number is None:
                 return [[] for _ in candidates], 0
@@ -642,14 +642,10 @@ class MemoryStore:
                 self._vectors.popitem(last=False)
 
     def _nearest(self, connection: Connection, owner: str, *, live: bool) -> finding.Nearest:
+        """Return what asks the index; the caller held the lock before this view, which so is as new as the files."""
         self._check_embedder(connection)
-        return lambda store, vector, k: self._ask_index(store, owner, vector, k, live)
-
-    def _ask_index(self, store: StoreName, owner: str, vector: np.ndarray, k: int, live: bool) -> list[str]:
-        with self._lock.shared():
-            with self.ledger.read() as connection:  # not an older view: the client must be as new as the files
-                current = ledger.generation(connection)
-            return self.index.nearest(store, owner, vector, k, current, live=live)
+        current = ledger.generation(connection)
+        return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live)
 
     # Transactions
 
@@ -689,20 +685,26 @@ class MemoryStore:
         return result
 
     def index_pending(self, progress: Callable[[int], None] | None = None) -> int:
-        """Index what waits to be indexed, in batches, and return how many rows that were; `progress` hears of each batch."""
-        done = 0
-        while self._waiting():
+        """Index what waits to be indexed, in batches, and return how many rows that were; `progress` hears of each batch.
+
+        As many rows as wait now: others may write more all the while, faster than they can be indexed.
+        """
+        done, waiting = 0, self._waiting()
+        while done < waiting:
             with self.locked() as current:
                 with self.ledger.write() as connection:
                     announced = self._announce(connection)
-                done += self._index(current, announced)
+                indexed = self._index(current, announced)
+            if not indexed:  # somebody else did
+                break
+            done += indexed
             if progress:
                 progress(done)
         return done
 
-    def _waiting(self) -> bool:
+    def _waiting(self) -> int:
         with self.ledger.read() as connection:
-            return bool(semantic.pending(connection, 1) or episodic.pending(connection, 1))
+            return rebuild.waiting(connection)
 
     def _announce(self, connection: Connection) -> int:
         # Raised before the vectors are written and again after: a reader in between opens anew twice rather than never.
@@ -716,13 +718,13 @@ class MemoryStore:
                 "episodic": episodic.pending(connection, BATCH),
             }
         self._upsert(waiting, before)
-        self.index.wrote(announced)
+        self.index.wrote(before, announced)
         with self.ledger.write() as connection:
             for store, rows in waiting.items():
                 _mark_indexed(connection, store, rows)
             ledger.set_meta(connection, "indexing", "0")
             after = ledger.raise_generation(connection)
-        self.index.wrote(after)
+        self.index.wrote(announced, after)
         return sum(len(rows) for rows in waiting.values())
 
     def _upsert(self, waiting: dict[StoreName, Any], generation: int) -> None:
