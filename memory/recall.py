@@ -164,6 +164,14 @@ def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
     return [row for (row,) in fetch(connection, statement, (owner,))]
 
 
+def _close_memories(connection: Connection, owner: int, query: Query, nearest: Nearest, k: int) -> list[int]:
+    """Return the rows of the `k` memories nearest to a query, and of all that the vector index does not know of yet."""
+    waiting = pending_rows(connection, memories, owner)
+    # What was live when it was indexed may wait because it no longer is; it must not take the place of another.
+    found = nearest("semantic", query.vector, k + len(waiting))
+    return [*semantic.rows_by_vector_id(connection, owner, found), *waiting]
+
+
 def stack(vectors: Sequence[bytes]) -> np.ndarray:
     """Return vectors as they are kept in the ledger as one array, float32, shape (n, dimensions)."""
     return np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
@@ -187,10 +195,10 @@ def search_memories(
 ) -> Iterator[tuple[Recall, np.ndarray]]:
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
     view = keyword_view(connection, owner, semantic.VIEW, query.terms)
-    close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, CANDIDATES))
+    close = _close_memories(connection, owner, query, nearest, CANDIDATES)
     past = when.as_of is not None or when.known_at is not None or include_history
     worded = view.best(SCANNED) if past else _best_live(connection, view)
-    candidates = {*worded, *close, *pending_rows(connection, memories, owner)}
+    candidates = {*worded, *close}
     loaded = _loaded(connection, owner, sorted(candidates), when, include_history)
     if not loaded:
         return
@@ -451,8 +459,7 @@ def nearby(
         if exact is not None:
             close = exact[0][np.argsort(-(exact[1] @ query.vector))[: 2 * k]].tolist() if len(exact[0]) else []
         else:
-            close = semantic.rows_by_vector_id(connection, owner, nearest("semantic", query.vector, 2 * k))
-            close += pending_rows(connection, memories, owner)
+            close = _close_memories(connection, owner, query, nearest, 2 * k)
         loaded = semantic.load(connection, owner, sorted({*_best_live(connection, view, 2 * k), *close, *needed}))
         answers.append(_rank_neighbours(loaded, owner, view, query, needed, k))
     return answers
