@@ -202,35 +202,31 @@ def search_memories(
     loaded = _loaded(connection, owner, sorted(candidates), when, include_history)
     if not loaded:
         return
-    records = [semantic.read_row(row, owner) for row in loaded]
     rows = np.array([row.row for row in loaded])
     vectors = stack([row.vector for row in loaded])
     cosine = vectors @ query.vector
     keyword = scaled(view.at(rows), low=0.0)
     dense = scaled(cosine)
     named = _named([row.subject for row in loaded], query)
-    timely = np.array([_timely(memory, when.asked) for memory in records])
-    tie = np.array([_tie_break(memory, when.now) for memory in records])
-    total = (keyword + dense) / 2 + named + timely + tie
     covered = view.covered(rows)
-    relevant = relevance(cosine, covered) >= floor
-    for i in np.argsort(-total, kind="stable"):
-        if not relevant[i]:
-            continue
+    found = []
+    for i in np.flatnonzero(relevance(cosine, covered) >= floor):  # to read a record costs more than to score its row
+        memory = semantic.read_row(loaded[i], owner)
+        timely, tie = _timely(memory, when.asked), _tie_break(memory, when.now)
         parts = Score(
             keyword=float(keyword[i]) / 2,
             dense=float(dense[i]) / 2,
             subject=float(named[i]),
-            time=float(timely[i]),
-            tie_break=float(tie[i]),
+            time=timely,
+            tie_break=tie,
             cosine=float(cosine[i]),
             coverage=float(covered[i]),
-            total=float(total[i]),
+            total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie),
         )
-        memory = records[i]
         shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
         if include_history or (shown and not (strict and is_stale(memory, when.now))):
-            yield _hit(memory, parts), vectors[i]
+            found.append((_hit(memory, parts), vectors[i]))
+    yield from sorted(found, key=lambda hit: -hit[0].score)
 
 
 def _loaded(

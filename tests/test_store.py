@@ -548,7 +548,7 @@ def fill(store: MemoryStore, count: int) -> None:
 def test_more_rows_than_one_batch_go_in_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sharpwave.memory.store.BATCH", 7)
     with a_store(home) as store:
-        fill(store, 40)
+        fill(store, 70)
 
 
 @pytest.mark.slow
@@ -665,7 +665,6 @@ def test_vectors_are_indexed_once_enough_of_them_wait_and_everything_is_found_me
         kept = store.add(ana, f"Thing {n} is called {n * 7919:x}")
         assert waiting(store) == n % INDEXED_FROM
         assert store.recall(ana, kept.text, k=1)[0].id == kept.memory_id
-    assert len(found_of_all(store, ana)) == INDEXED_FROM
 
 
 def test_what_no_longer_holds_takes_nobodys_place_while_that_waits_to_be_indexed(
