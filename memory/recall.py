@@ -214,7 +214,9 @@ def search_memories(
     named = _named([row.subject for row in loaded], query)
     covered = view.covered(rows)
     found = []
-    for i in np.flatnonzero(relevance(query, cosine, covered) >= floor):  # to read a record costs more than to score its row
+    for i in np.flatnonzero(
+        relevance(query, cosine, covered) >= floor
+    ):  # to read a record costs more than to score its row
         memory = semantic.read_row(loaded[i], owner)
         timely, tie = _timely(memory, when.asked), _tie_break(memory, when.now)
         parts = Score(

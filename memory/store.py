@@ -213,6 +213,7 @@ class MemoryStore:
         explain: bool = False,
         strict: bool = False,
         floor: float = finding.FLOOR,
+        only: Callable[[Recall], bool] | None = None,
         now: datetime | None = None,
         known_at: datetime | None = None,
         timezone: str = "UTC",
@@ -230,6 +231,7 @@ class MemoryStore:
             explain: attach the parts of each score.
             strict: leave out what is stale too (see `staleness.is_stale`).
             floor: least relevance (cosine + half the keyword coverage) that counts as knowing something.
+            only: what may be returned; anything else takes no place in `k` and `budget`.
             now: the present, for recency, and for times that the query names ("last month").
             known_at: read the past of the record: only what had been written by then, as it was known then. Writing times
                 are those of the machine's clock, also for turns that were said at another time. Goes with `as_of`.
@@ -281,7 +283,7 @@ class MemoryStore:
                     known_at=when.known_at,
                     floor=floor,
                 )
-            kept = finding.within(finding.merged(memories, utterances), k, budget)
+            kept = finding.within(filter(only, finding.merged(memories, utterances)), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
 
     def known(self, turn: Turn, k: int = 10) -> list[Recall]:
