@@ -26,9 +26,11 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from datetime import UTC, datetime
 from fakes import HashEmbeddings
+from sharpwave.memory import store as store_module
 from sharpwave.memory.records import Memory
 from sharpwave.memory.store import MemoryStore
 
+store_module.INDEXED_FROM = 1  # each write is followed by its vectors, so that these meet as often as can be
 stores, start = {}, datetime(2026, 3, 2, tzinfo=UTC)
 
 def opened(home):
@@ -109,6 +111,12 @@ def workers() -> Iterator[list[Worker]]:
     yield made
     for worker in made:
         worker.end()
+
+
+@pytest.fixture(autouse=True)
+def vectors_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each write be followed by its vectors here too."""
+    monkeypatch.setattr("sharpwave.memory.store.INDEXED_FROM", 1)
 
 
 @pytest.fixture
