@@ -4,7 +4,7 @@
 
 Each process says its turns one after the other and reports each that is queued durably. It is killed (kill -9) after a
 random time, and another one goes on where it was. When all is said and written, every acknowledged turn must be there
-exactly once and the store must be whole.
+exactly once, and the store as its log makes it. The embedder is one that hashes words and costs nothing.
 """
 
 import argparse
@@ -21,12 +21,14 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage
 
-from sharpwave.benchmarks.crash import PATIENCE, Hashed, find_problems, heard, in_child, processes
+from sharpwave.benchmarks.children import PATIENCE, Child
+from sharpwave.benchmarks.crash import Hashed, find_problems
 from sharpwave.benchmarks.talk import talk
 from sharpwave.graphs import BackgroundWriter, Context, build_agent
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.verify import verify
 
 OWNERS = 5
 """Users; every process talks to all of them."""
@@ -34,6 +36,8 @@ LIFE = (1.0, 12.0)
 """Seconds after which a process is killed, at least and at most."""
 LEASE = 2.0
 """Seconds after which what a killed process was writing is taken over."""
+LONGEST = 1200.0
+"""Seconds within which everything has to be said."""
 
 Line = dict[str, Any]
 
@@ -46,19 +50,27 @@ def measure(number: int, turns: int, seed: int = 1) -> dict[str, Any]:
     lines = list(talk(OWNERS, number * turns, seed))
     with tempfile.TemporaryDirectory(prefix="sharpwave-chaos-") as folder:
         home = Path(folder, "home")
-        in_child(_made, home)
+        Child(_made, home).result()
         speakers = [_Speaker(home, lines[n::number], chance) for n in range(number)]
-        while sum(speaker.goes_on() for speaker in speakers):
-            time.sleep(0.01)
-        in_child(_written, home)
+        try:
+            while sum(speaker.goes_on() for speaker in speakers):
+                if time.perf_counter() > started + LONGEST:
+                    raise RuntimeError(f"Not everything was said within {LONGEST:.0f} s.")
+                time.sleep(0.01)
+        finally:
+            for speaker in speakers:
+                speaker.end()
+        said = time.perf_counter()
+        Child(_written, home).result()
         acknowledged = {name for speaker in speakers for name in speaker.acknowledged}
-        problems = in_child(find_problems, home, acknowledged)
+        problems = [*Child(find_problems, home, acknowledged).result(), *Child(_verified, home).result()]
     return {
         "processes": number,
         "turns": turns,
         "kills": sum(speaker.kills for speaker in speakers),
         "acknowledged": len(acknowledged),
         "problems": [*problems, *([] if len(acknowledged) == len(lines) else ["Not every turn was acknowledged."])],
+        "seconds_saying": round(said - started, 1),
         "seconds": round(time.perf_counter() - started, 1),
     }
 
@@ -73,29 +85,26 @@ class _Speaker:
         self._start()
 
     def _start(self) -> None:
-        self._pipe, there = processes.Pipe(duplex=False)
-        rest = self.lines[len(self.acknowledged) :]
-        self._child = processes.Process(target=_speak, args=(there, self.home, rest))
-        self._child.start()
-        there.close()
+        self._child = Child(_speak, self.home, self.lines[len(self.acknowledged) :])
         self._end = time.monotonic() + self.chance.uniform(*LIFE)
 
     def goes_on(self) -> bool:
         """Note what the process says, kill it when its time has come, and return whether it is still to be watched."""
-        self.acknowledged += heard(self._pipe)
-        if self._child.exitcode is None and time.monotonic() > self._end:
+        self.acknowledged += self._child.heard()
+        if time.monotonic() > self._end:
             self._child.kill()
-            self._child.join()
-        if self._child.exitcode is None:
+        if self._child.runs():
             return True
-        self.acknowledged += heard(self._pipe)
-        if self._child.exitcode not in (0, -9):
-            raise RuntimeError(f"A process ended with exit code {self._child.exitcode} before it was killed.")
-        if self._child.exitcode:
-            self.kills += 1
-            self._start()
-            return True
-        return False
+        self.acknowledged += self._child.heard()
+        if self._child.finished():
+            return False
+        self.kills += 1
+        self._start()
+        return True
+
+    def end(self) -> None:
+        """Leave no process behind."""
+        self._child.kill()
 
 
 def _made(pipe: Connection, home: Path) -> None:
@@ -124,6 +133,11 @@ def _written(pipe: Connection, home: Path) -> None:
     if not writer.flush(PATIENCE):
         raise RuntimeError(f"What waits was not written within {PATIENCE:.0f} s.")
     store.close()
+
+
+def _verified(pipe: Connection, home: Path) -> None:
+    with MemoryStore.open(home, embeddings=Hashed()) as store:
+        pipe.send([f"verify, {difference.told()}" for difference in verify(store).differences])
 
 
 def main() -> None:

@@ -10,13 +10,12 @@ import argparse
 import hashlib
 import importlib
 import json
-import multiprocessing
 import random
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from sharpwave.benchmarks.children import Child
 from sharpwave.benchmarks.talk import talk
 from sharpwave.conversations import read
 from sharpwave.ingesting import ingest
@@ -35,8 +35,6 @@ from sharpwave.memory.store import MemoryStore
 OWNERS, TURNS = 3, 400
 SHARE = 0.3
 """Part of the time of a whole run after which a child is killed at the latest."""
-PATIENCE = 600.0
-"""Seconds after which a child that is to end by itself counts as hung."""
 
 
 class Hashed(Embeddings):
@@ -67,9 +65,9 @@ def measure(kills: int, turns: int = TURNS, seed: int = 1) -> dict[str, Any]:
         file.write_text("".join(f"{json.dumps(line)}\n" for line in talk(OWNERS, turns, seed)), encoding="utf-8")
         importlib.import_module("langchain_chroma")  # once, not in every child
         begun = time.perf_counter()
-        in_child(_ingest, Path(folder, "whole"), file)
+        Child(_ingest, Path(folder, "whole"), file).result()
         longest = SHARE * (time.perf_counter() - begun)
-        run = _Run(file, in_child(_state, Path(folder, "whole")), lambda: chance.uniform(0, longest))
+        run = _Run(file, Child(_state, Path(folder, "whole")).result(), lambda: chance.uniform(0, longest))
         while run.kills < kills:
             run.over(Path(folder, f"store-{run.stores}"), kills)
     return {
@@ -97,15 +95,17 @@ class _Run:
         acknowledged: set[str] = set()
         ended = False
         while not ended and self.kills < kills:
-            acks, ended = _killed(home, self.file, self.instant())
+            child = Child(_ingest, home, self.file)
+            child.kill(self.instant())
+            acks, ended = set(child.heard()), child.finished()
             self.kills += not ended
             self.while_writing += bool(acks) and not ended
             acknowledged |= acks
             self._examine(home, acknowledged)
-        in_child(_ingest, home, self.file)
+        Child(_ingest, home, self.file).result()
         self._examine(home, acknowledged)
         self.acknowledged += len(acknowledged)
-        state = in_child(_state, home)
+        state = Child(_state, home).result()
         self._expect(
             state["events"] == self.whole["events"], "The decisions differ from those of a run that nobody killed."
         )
@@ -117,59 +117,12 @@ class _Run:
     def _examine(self, home: Path, acknowledged: set[str]) -> None:
         if home.is_dir():
             self.problems += [
-                f"kill {self.kills}: {problem}" for problem in in_child(find_problems, home, acknowledged)
+                f"kill {self.kills}: {problem}" for problem in Child(find_problems, home, acknowledged).result()
             ]
 
     def _expect(self, holds: bool, problem: str) -> None:
         if not holds:
             self.problems.append(f"store {self.stores}: {problem}")
-
-
-# The parent never opens a store: a process with Chroma's threads must not fork.
-processes = multiprocessing.get_context("fork")
-
-
-def _killed(home: Path, file: Path, seconds: float) -> tuple[set[str], bool]:
-    """Ingest in a child that is killed after so many seconds; returns the turns it acknowledged, and whether it had ended."""
-    here, there = processes.Pipe(duplex=False)
-    child = processes.Process(target=_ingest, args=(there, home, file))
-    child.start()
-    there.close()
-    child.join(seconds)
-    child.kill()
-    child.join()
-    acks = set(heard(here))
-    if child.exitcode not in (0, -9):
-        raise RuntimeError(f"The child ended with exit code {child.exitcode} before it was killed.")
-    return acks, child.exitcode == 0
-
-
-def heard(pipe: Connection) -> Iterator[Any]:
-    """Yield what a child has sent so far."""
-    try:
-        while pipe.poll():
-            yield pipe.recv()
-    except (EOFError, OSError):  # the end, or a message that the kill cut off
-        return
-
-
-def in_child(work: Callable[..., None], *given: Any) -> Any:
-    """Run `work` to its end in a child and return the last thing that it sends."""
-    here, there = processes.Pipe(duplex=False)
-    child = processes.Process(target=work, args=(there, *given))
-    child.start()
-    there.close()
-    answer, deadline = None, time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and here.poll(deadline - time.monotonic()):
-        try:
-            answer = here.recv()
-        except EOFError:
-            break
-    child.join(max(0.0, deadline - time.monotonic()))
-    if child.exitcode != 0:
-        child.kill()
-        raise RuntimeError(f"A child that was left alone ended with exit code {child.exitcode}.")
-    return answer
 
 
 def _ingest(pipe: Connection, home: Path, file: Path) -> None:

@@ -92,6 +92,7 @@ def _ask(
         return result
 
     answers = []
+    store.index_pending()
     for question in questions:
         vector = timed("encoder", store.embed_query, question.text)
         found = timed("recall", _recall, store, store_name, question)

@@ -101,8 +101,7 @@ def _turn(exchange: Sequence[BaseMessage], state: State, context: Context, confi
 
 def _failed_before(memory: MemoryStore, turn: Turn) -> Turn | None:
     """Return the oldest turn of the same owner that failed and holds up this one."""
-    waiting = memory.pending(turn.owner)
-    failed = (other for other, attempts, _ in waiting if 0 < attempts < PATIENCE)
+    failed = TurnQueue(memory.ledger).failed(turn.owner, PATIENCE)
     return next((other for other in failed if (other.thread, other.message_id) != (turn.thread, turn.message_id)), None)
 
 

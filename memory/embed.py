@@ -9,6 +9,7 @@ import importlib.util
 import logging
 import os
 import threading
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +63,9 @@ _log = logging.getLogger(__name__)
 class LocalEmbeddings(Embeddings):
     """all-MiniLM-L6-v2 on the CPU: unit vectors of 384 dimensions, the mean of the token vectors. Thread-safe.
 
+    A text in which the model knows no letter (Thai, Amharic, Khmer) has a vector of zeros, near to nothing: it would be
+    told apart from no other such text.
+
     Files are located here and read at the first text. A text is read to its 256th token; a query that is longer keeps its
     last 256, since the question stands below whatever was pasted.
     """
@@ -85,14 +89,14 @@ class LocalEmbeddings(Embeddings):
         self._loaded: _Encoder | None = None
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Return a unit vector for each text, in order; a blank text gets one too. Long texts keep their beginning."""
+        """Return a vector for each text, in order; a blank text gets one too. Long texts keep their beginning."""
         encoder = self._encoder()
         rows = [encoder.ids(_head(text))[: MAX_TOKENS - 2] for text in texts]
         vectors: list[list[float]] = encoder.vectors(rows).tolist()
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """Return the unit vector of a query. A long one keeps its end, and the log says so."""
+        """Return the vector of a query. A long one keeps its end, and the log says so."""
         encoder = self._encoder()
         ids = encoder.ids(_tail(text))
         if len(ids) > MAX_TOKENS - 2:
@@ -205,12 +209,14 @@ class _Encoder:
     tokenizer: "Tokenizer"
     marks: tuple[int, int]
     """Ids of [CLS] and [SEP]."""
+    unknown: int | None
+    """Id of [UNK], which stands for every word that the model has no pieces of."""
     inputs: frozenset[str]
     output: str
 
     def ids(self, text: str) -> list[int]:
-        """Token ids without the marks at both ends, however many there are."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+        """Token ids without the marks at both ends, however many there are; of full-width letters, those of plain ones."""
+        return self.tokenizer.encode(unicodedata.normalize("NFKC", text), add_special_tokens=False).ids
 
     def hidden(self, rows: Sequence[Sequence[int]]) -> tuple[Floats, npt.NDArray[np.int64]]:
         """Token vectors (n, longest, d) of the rows, marks added, and the mask of real tokens (n, longest)."""
@@ -226,11 +232,18 @@ class _Encoder:
         return states.astype(np.float32, copy=False), mask
 
     def vectors(self, rows: Sequence[Sequence[int]]) -> Floats:
-        """Unit vectors (n, d) in the order of the rows, computed in batches of like length."""
+        """Unit vectors (n, d) in the order of the rows, computed in batches of like length; zeros where nothing is known."""
         result = np.empty((len(rows), _DIMENSIONS), np.float32)
         for batch in _batches([len(row) + 2 for row in rows]):
             result[batch] = _pool(*self.hidden([rows[number] for number in batch]))
+        result[[self._means_nothing(row) for row in rows]] = 0
         return result
+
+    def _means_nothing(self, row: Sequence[int]) -> bool:
+        if self.unknown not in row:
+            return False
+        known = (self.tokenizer.id_to_token(token) for token in set(row) - {self.unknown})
+        return not any(character.isalnum() for token in known for character in token or "")
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -320,7 +333,8 @@ def _assemble(files: _Files, session: Any, tokenizer: "Tokenizer") -> _Encoder:
     output = next((value.name for value in session.get_outputs() if len(value.shape) == 3), None)
     if output is None:
         raise _not_the_model(files, "it gives no token vectors")
-    return _Encoder(session, tokenizer, (first, last), frozenset(value.name for value in session.get_inputs()), output)
+    inputs = frozenset(value.name for value in session.get_inputs())
+    return _Encoder(session, tokenizer, (first, last), tokenizer.token_to_id("[UNK]"), inputs, output)
 
 
 def _open_session(path: Path) -> Any:

@@ -151,10 +151,14 @@ class VectorIndex:
                 raise damaged(self.path, error) from error
             self._open.clear()
 
-    def wrote(self, generation: int) -> None:
-        """Say that this process is the one that raised the generation."""
+    def wrote(self, before: int, generation: int) -> None:
+        """Say that this process is the one that raised the generation from `before`.
+
+        A client that is older than that, as where nothing was to be written, stays an old one.
+        """
         with self._exclusive():
-            self._generation = generation
+            if self._generation >= before:
+                self._generation = generation
 
     def forget(self) -> None:
         """Close the client, so that the next use opens a new one."""

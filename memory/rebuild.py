@@ -117,6 +117,11 @@ def any_indexed(connection: Connection) -> bool:
     )
 
 
+def waiting(connection: Connection) -> int:
+    """Return how many rows wait to be indexed."""
+    return _count(connection, "indexed = 0")
+
+
 def _count(connection: Connection, condition: str) -> int:
     statement = "SELECT (SELECT COUNT(*) FROM memories WHERE {0}) + (SELECT COUNT(*) FROM utterances WHERE {0})"
     return int(connection.exec_driver_sql(statement.format(condition)).scalar_one())

@@ -109,11 +109,9 @@ class Row(NamedTuple):
     """A version as it is kept, with its use counters."""
 
     row: int
+    id: str
     owner: int
     subject: str
-    valid_from: float
-    importance: float
-    strength: float
     confidence: float
     record: str
     vector: bytes
@@ -124,8 +122,8 @@ class Row(NamedTuple):
 
 
 _READ = """
-SELECT m.row, m.owner, m.subject, m.valid_from, json_extract(m.record, '$.importance'), json_extract(m.record, '$.strength'),
-    json_extract(m.record, '$.confidence'), m.record, m.vector, u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+SELECT m.row, m.id, m.owner, m.subject, json_extract(m.record, '$.confidence'), m.record, m.vector,
+    u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ?
 """
 _AMONG = "(SELECT value FROM json_each(?))"

@@ -110,6 +110,13 @@ class TurnQueue:
                 (reason, number, turn.thread, turn.message_id),
             )
 
+    def failed(self, owner: str, patience: int) -> list[Turn]:
+        """Return the owner's turns that wait and have failed, though fewer than `patience` times, oldest first."""
+        statement = f"SELECT turn FROM turns WHERE {WAITS} AND owner = ? AND attempts BETWEEN 1 AND ? ORDER BY rowid"
+        with self.ledger.read() as connection:
+            number = ledger.owner_number(connection, owner)
+            return [Turn.model_validate_json(turn) for (turn,) in fetch(connection, statement, (number, patience - 1))]
+
     def revive(self, owner: str | None = None) -> int:
         """Let turns that were given up wait again, with all their attempts; returns how many there were."""
         with self.ledger.write() as connection:

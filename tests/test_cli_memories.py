@@ -267,7 +267,7 @@ def test_any_user_id_works_stays_itself_and_touches_no_other_file(run: Run, home
         assert [json.loads(line)["text"] for line in lines if '"memory"' in line] == [f"Belongs to {owner}"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]
     assert {path.name for path in home.iterdir()} <= {
-        *("chroma", "lock", "ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3-shm")
+        *("chroma", "lock", "lock.next", "ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3-shm")
     }
 
 

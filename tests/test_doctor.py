@@ -48,6 +48,7 @@ def small(home: Path) -> None:
         store.queue(
             [Turn(owner="ana", thread="t2", messages=(Message(id="m", role="user", text="ok"),) * 2, said_at=START)]
         )
+    spoil(home, "UPDATE utterances SET indexed = 0 WHERE thread = 't2'")  # as if its process had died
 
 
 @pytest.fixture(scope="module")

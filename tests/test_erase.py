@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,19 +32,19 @@ from sharpwave.memory.verify import verify
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 WRITER = """
-import sys
+import sys, threading
 sys.path.insert(0, sys.argv[1])
 from fakes import HashEmbeddings
 from sharpwave.memory.store import MemoryStore
+told = threading.Event()
+threading.Thread(target=lambda: (sys.stdin.read(), told.set()), daemon=True).start()
 with MemoryStore.open(sys.argv[2], embeddings=HashEmbeddings(16), collections=4) as store:
     number = 0
-    print("open", flush=True)
-    for line in sys.stdin:
-        for _ in range(int(line)):
-            store.add("far", f"Far away fact {number}")
-            number += 1
-            assert store.recall("far", f"Far away fact {number - 1}", k=1, floor=-9)
-            print(number, flush=True)
+    while not told.is_set():
+        store.add(sys.argv[3], f"Far away fact {number}")
+        assert store.recall(sys.argv[3], f"Far away fact {number}", k=1, floor=-9)
+        number += 1
+        print(number, flush=True)
 """
 KILLED = """
 import os, sys
@@ -121,9 +122,21 @@ def store(home: Path) -> Iterator[MemoryStore]:
         yield store
 
 
-@pytest.mark.slow
+@contextmanager
+def writing(home: Path, owner: str) -> Iterator[list[int]]:
+    """Have another process write for an owner and recall, throughout; the list then holds how many memories it wrote."""
+    arguments = [sys.executable, "-c", WRITER, str(Path(__file__).parent), str(home), owner]
+    written: list[int] = []
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin and process.stdout and process.stdout.readline() == "1\n"
+        yield written
+        process.stdin.close()
+        written.append(int(process.stdout.read().split()[-1]))
+        assert process.wait(60) == 0
+
+
 def test_one_of_fifty_users_is_erased_while_the_others_write(home: Path, store: MemoryStore) -> None:
-    others = [f"user-{number}" for number in range(49)]
+    others = [f"user-{number}" for number in range(47)]
     for owner in others:
         store.put_memories(
             owner, [Memory(owner=owner, text=f"{owner} is here", recorded_at=START, valid_from=START)], "x"
@@ -137,27 +150,23 @@ def test_one_of_fifty_users_is_erased_while_the_others_write(home: Path, store: 
     def write(owner: str) -> None:
         while not stop.is_set():
             store.add(owner, f"{owner} adds {written[owner]}")
+            assert store.recall(owner, f"{owner} adds {written[owner]}", k=1, floor=-9)
             written[owner] += 1
             message = Message(id=f"w{written[owner]}", role="user", text=f"{owner} says {written[owner]}")
             store.queue([Turn(owner=owner, thread="t1", messages=(message,), said_at=START)])
 
-    arguments = [sys.executable, "-c", WRITER, str(Path(__file__).parent), str(home)]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin and process.stdout and process.stdout.readline() == "open\n"
-        process.stdin.write("20\n")
-        process.stdin.close()
-        with ThreadPoolExecutor(3) as pool:
-            writers = [pool.submit(write, owner) for owner in written]
+    with writing(home, "far") as far, writing(home, "away") as away, ThreadPoolExecutor(3) as pool:
+        writers = [pool.submit(write, owner) for owner in written]
+        try:
             done = erase.erase(store, "ana")
+        finally:
             stop.set()
-            for writer in writers:
-                writer.result()
-        assert process.stdout.read().split()[-1] == "20"
-        assert process.wait(60) == 0
+        for writer in writers:
+            writer.result()
     assert done.complete and done.rows["memories"] == 21 and done.searched_for["text"] > 40, done.findings
     assert files_with(home, *(word[:-2] for word in words)) == []
-    assert store.owners() == sorted([*others, "far"])
-    assert len(store.memories("far")) == 20
+    assert store.owners() == sorted([*others, "far", "away"])
+    assert [len(store.memories(owner)) for owner in ("far", "away")] == [*far, *away]
     for owner, count in written.items():
         assert len(store.memories(owner)) == 1 + count and len(store.utterances(owner)) == count
         assert store.recall(owner, f"{owner} adds {count - 1}", k=1, floor=-9)
@@ -176,6 +185,20 @@ def test_more_rows_than_chroma_takes_in_one_call_are_erased_and_the_others_stay(
         assert erase.erase(store, "ana").complete
         assert everything(store, "bo") == before and verify(store).healthy
         assert len(store.recall("bo", "zzz", k=40, floor=-9, stores=("semantic",), budget=10_000)) >= 30
+
+
+def test_indexing_ends_though_others_write_all_the_while(store: MemoryStore) -> None:
+    heard: list[int] = []
+
+    def say_more(done: int) -> None:
+        heard.append(done)
+        assert len(heard) < 5
+        message = Message(id=f"m{done}", role="user", text=f"and {done} more")
+        store.queue([Turn(owner="ana", thread="t1", messages=(message,), said_at=START)])
+
+    say_more(0)
+    assert store.index_pending(say_more) == 1
+    assert heard == [0, 1] and store.index_pending() == 1
 
 
 STEPS = ("_purge_rows", "_renew_collections", "_compact_index", "_compact_ledger", "_judge")

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 from fakes import HashEmbeddings
 
 from sharpwave.memory import ledger, semantic
+from sharpwave.memory.records import Message, Turn
 from sharpwave.memory.store import MemoryStore
 
 WORKER = """
@@ -24,9 +26,11 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from datetime import UTC, datetime
 from fakes import HashEmbeddings
+from sharpwave.memory import store as store_module
 from sharpwave.memory.records import Memory
 from sharpwave.memory.store import MemoryStore
 
+store_module.INDEXED_FROM = 1  # each write is followed by its vectors, so that these meet as often as can be
 stores, start = {}, datetime(2026, 3, 2, tzinfo=UTC)
 
 def opened(home):
@@ -109,6 +113,12 @@ def workers() -> Iterator[list[Worker]]:
         worker.end()
 
 
+@pytest.fixture(autouse=True)
+def vectors_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each write be followed by its vectors here too."""
+    monkeypatch.setattr("sharpwave.memory.store.INDEXED_FROM", 1)
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> str:
     return str(tmp_path / "home")
@@ -170,6 +180,21 @@ def test_a_reader_sees_what_another_process_adds_changes_and_deletes(workers: li
         store.edit("ana", changed, "Lives in Porto")
         assert set(writer.ask("recall", home, "ana", "zzz")) == {"Plays the cello", "Lives in Porto"}
         assert check_vectors(store, "ana") == 5
+
+
+def test_writing_what_needs_no_vectors_makes_no_stale_client_a_fresh_one(workers: list[Worker], home: str) -> None:
+    with here(home) as store:
+        store.add("ana", "Keeps bees")
+        workers[0].ask("opened", home)
+        workers[0].ask("add", home, "ana", ["Plays the cello"])
+        message = Message(id="m1", role="user", text="Thanks!")
+        turn = Turn(owner="ana", thread="t1", messages=(message,), said_at=datetime(2026, 3, 2, tzinfo=UTC))
+        assert store.apply(turn, [], revision=None) == []
+        assert {hit.text for hit in store.recall("ana", "zzz", floor=-9)} == {"Keeps bees", "Plays the cello"}
+        store.add("ana", "Has a dog")
+        assert check_vectors(store, "ana") == 3
+    with here(home) as store:
+        assert check_vectors(store, "ana") == 3
 
 
 def test_three_processes_open_a_new_folder_and_write_at_once(workers: list[Worker], home: str) -> None:

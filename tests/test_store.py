@@ -17,10 +17,10 @@ from filelock import FileLock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sharpwave.memory import edits, episodic, keywords, ledger, lock, retrace, semantic
+from sharpwave.memory import edits, episodic, keywords, ledger, lock, rebuild, retrace, semantic
 from sharpwave.memory.errors import InputError, NotFoundError, StoreError
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Turn
-from sharpwave.memory.store import MemoryStore, StaleDecision
+from sharpwave.memory.store import INDEXED_FROM, MemoryStore, StaleDecision
 
 TEXTS = (
     "Lives in Oslo",
@@ -84,9 +84,10 @@ def rows(store: MemoryStore, owner: str) -> list[dict[str, Any]]:
 
 
 def everything(store: MemoryStore, owner: str) -> str:
-    """Return all that the store holds for an owner, as one text to compare."""
+    """Return all that the store holds for an owner, as one text to compare. Whether it is indexed yet is nothing of theirs."""
     events = [event.model_dump_json() for event in store.events(owner)]
-    return json.dumps([events, [{k: str(v) for k, v in row.items()} for row in rows(store, owner)]])
+    kept = [{k: str(v) for k, v in row.items() if k != "indexed"} for row in rows(store, owner)]
+    return json.dumps([events, kept])
 
 
 def active(store: MemoryStore, owner: str) -> dict[str, tuple[Any, ...]]:
@@ -149,6 +150,10 @@ def check_replay(store: MemoryStore, owner: str) -> None:
 
 
 def check_indexes(store: MemoryStore, owner: str) -> None:
+    """Check keywords, vectors and what recall finds of all there is, before the last of it has been indexed and after."""
+    live = {m.id for m in store.memories(owner)}
+    assert found_of_all(store, owner) == live
+    store.index_pending()
     with store.ledger.read() as connection:
         number = ledger.owner_number(connection, owner) or 0
         generation = ledger.generation(connection)
@@ -167,11 +172,14 @@ def check_indexes(store: MemoryStore, owner: str) -> None:
     assert held.keys() == vectors.keys()
     for key, vector in held.items():
         assert np.allclose(vector, np.frombuffer(vectors[key], np.float16), atol=5e-3)
-    live = {m.id for m in store.memories(owner)}
     anything = np.ones(16, np.float32) / 4
     nearest = store.index.nearest("semantic", owner, anything, 1000, generation, live=True)
     assert {key.split(":")[1] for key in nearest} == live and len(nearest) == len(live)
-    assert {hit.id for hit in store.recall(owner, "住在 Oslo Lisbon", floor=-9, stores=("semantic",))} == live
+    assert found_of_all(store, owner) == live
+
+
+def found_of_all(store: MemoryStore, owner: str) -> set[str]:
+    return {hit.id for hit in store.recall(owner, "住在 Oslo Lisbon", floor=-9, stores=("semantic",))}
 
 
 @settings(max_examples=20, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -519,12 +527,17 @@ def test_an_import_on_top_of_an_older_version_closes_that(store: MemoryStore, an
     assert [m.text for m in store.memories(bo, as_of=datetime.now(UTC))] == ["Lives in Lisbon"]
 
 
+def waiting(store: MemoryStore) -> int:
+    with store.ledger.read() as connection:
+        return rebuild.waiting(connection)
+
+
 def fill(store: MemoryStore, count: int) -> None:
     at = MARCH
     records = [Memory(owner="x", text=f"Fact {i:04}", recorded_at=at, valid_from=at) for i in range(count)]
     assert store.put_memories("ana", records, "import") == count
+    assert waiting(store) == 0
     with store.ledger.read() as connection:
-        assert semantic.pending(connection, 1) == []
         generation = ledger.generation(connection)
         number = ledger.owner_number(connection, "ana") or 0
     ids = [semantic.vector_id(number, record.id, 1) for record in records]
@@ -535,7 +548,7 @@ def fill(store: MemoryStore, count: int) -> None:
 def test_more_rows_than_one_batch_go_in_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sharpwave.memory.store.BATCH", 7)
     with a_store(home) as store:
-        fill(store, 30)
+        fill(store, 70)
 
 
 @pytest.mark.slow
@@ -620,6 +633,7 @@ def test_vectors_that_could_not_be_written_wait_and_are_found_meanwhile(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise Broken("no vectors today")
 
+    monkeypatch.setattr("sharpwave.memory.store.INDEXED_FROM", 1)
     with a_store(home) as store:
         kept = store.add("ana", "Lives in Oslo")
         monkeypatch.setattr(store.index, "upsert", broken)
@@ -634,17 +648,50 @@ def test_vectors_that_could_not_be_written_wait_and_are_found_meanwhile(
         assert store.is_written(turn)
         held = {"Likes jazz", "Lives in Lisbon", "Has a dog"}
         assert {hit.text for hit in store.recall("ana", "anything", floor=-9, stores=("semantic",))} == held
-        monkeypatch.undo()
+        with pytest.raises(Broken):
+            store.close()
+    monkeypatch.undo()
     with a_store(home) as store:
+        assert waiting(store) == 0
         check_indexes(store, "ana")
-        assert store.index_pending() == 0
         assert {m.text for m in store.memories("ana")} == held
+
+
+def test_vectors_are_indexed_once_enough_of_them_wait_and_everything_is_found_meanwhile(
+    store: MemoryStore, ana: str
+) -> None:
+    store.index_pending()
+    for n in range(1, INDEXED_FROM + 1):
+        kept = store.add(ana, f"Thing {n} is called {n * 7919:x}")
+        assert waiting(store) == n % INDEXED_FROM
+        assert store.recall(ana, kept.text, k=1)[0].id == kept.memory_id
+
+
+def test_what_no_longer_holds_takes_nobodys_place_while_that_waits_to_be_indexed(
+    store: MemoryStore, ana: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sharpwave.memory.recall.CANDIDATES", 3)
+    added = [store.add(ana, f"zebra zebra zebra {n}") for n in range(3)] + [store.add(ana, "A horse of another kind")]
+    store.index_pending()
+    for memory in added[:3]:
+        store.delete(ana, memory.memory_id)
+    asked = store.recall(ana, "zebra", floor=-9, stores=("semantic",))
+    assert [hit.text for hit in asked] == ["A horse of another kind"]
+
+
+def test_closing_indexes_what_waits(home: Path) -> None:
+    with a_store(home) as store:
+        store.add("ana", "Lives in Oslo")
+        assert waiting(store) == 1
+    with MemoryStore.open(home, embeddings=HashEmbeddings(16), repair=True) as store:
+        assert waiting(store) == 0
 
 
 def test_what_changes_while_its_vector_is_written_is_written_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with a_store(home) as store:
         turn, real = a_turn("ana", "I live in Lisbon"), store.index.upsert
         store.queue([turn])
+        store.add("ana", "Lives in Oslo")
 
         def slow(*arguments: Any) -> None:
             real(*arguments)
@@ -654,24 +701,20 @@ def test_what_changes_while_its_vector_is_written_is_written_again(home: Path, m
             store.apply(turn, [decision], revision=revision(store, "ana"), index=False)
 
         monkeypatch.setattr(store.index, "upsert", slow)
-        store.add("ana", "Lives in Oslo")
+        assert (store.index_pending(), store.index_pending()) == (2, 2)  # and what became of the memory meanwhile
         assert [m.text for m in store.memories("ana")] == ["Lives in Lisbon"]
-        assert store.index_pending() == 2
         check_indexes(store, "ana")
 
 
-def test_what_the_index_does_not_know_of_is_not_indexed_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_index_does_not_know_of_is_not_indexed_again(home: Path) -> None:
     with a_store(home) as store:
         memory_id = store.add("ana", "Lives in Oslo").memory_id
-        written: list[Any] = []
-        monkeypatch.setattr(store.index, "upsert", lambda _, rows, __: written.extend(rows))
-        store.pin("ana", memory_id or "")
         turn = a_turn("ana", "I still live in Oslo")
         store.queue([turn])
         store.index_pending()
-        written.clear()
+        store.pin("ana", memory_id or "")
         store.apply(turn, [a_decision(turn, "NOOP", target=memory_id)], revision=revision(store, "ana"))
-        assert written == []
+        assert waiting(store) == 0
         assert store.get("ana", memory_id or "").pinned
 
 
@@ -755,6 +798,7 @@ def test_the_home_and_all_in_it_are_private(home: Path) -> None:
     try:
         with a_store(home) as store:
             store.add("ana", "Lives in Oslo")
+            store.index_pending()
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (home, *home.iterdir())}
     finally:
         os.umask(umask)
@@ -767,9 +811,10 @@ def test_a_writer_that_never_ends_is_named_after_a_while(home: Path, monkeypatch
         blocker = FileLock(home / "lock", is_singleton=False)
         monkeypatch.setattr(lock, "TIMEOUT", 0.1)
         monkeypatch.setattr(store, "_lock", lock.FolderLock(home / "lock"))
+        store.add("ana", "Lives in Oslo")
         with blocker, pytest.raises(StoreError, match="Another process has been writing"):
-            store.add("ana", "Lives in Oslo")
-        assert store.memories("ana") == []
+            store.index_pending()
+        assert waiting(store) == 1 and len(store.recall("ana", "Oslo")) == 1
 
 
 def test_utterances_and_their_keywords_agree(store: MemoryStore, ana: str) -> None:
