@@ -11,8 +11,11 @@ from sharpwave.memory import semantic
 from sharpwave.memory.ledger import get_meta
 from sharpwave.memory.records import Memory, Record
 
-COUNTERS = ("recalled", "last_recalled_at", "cited", "last_cited_at")
-"""Fields that count uses; using a memory is no event."""
+COUNTERS = (
+    *("recalled", "last_recalled_at", "cited", "last_cited_at"),
+    *("strength", "replayed", "last_replayed_at", "stability", "difficulty", "due_at"),
+)
+"""Fields that tell of uses and rehearsals: no events of one memory."""
 
 Rows = dict[tuple[str, int], dict[str, Any]]
 """Records by id and version."""

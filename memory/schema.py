@@ -300,7 +300,41 @@ def _kinds(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first, _usage, _claims_on_turns, _policies, _links, _kinds)
+REHEARSALS = (
+    "store VARCHAR",
+    "buffered BOOLEAN NOT NULL DEFAULT 0",
+    "lived_at FLOAT",
+    "importance FLOAT",
+    "success FLOAT",
+    "surprise FLOAT",
+    "asked INTEGER NOT NULL DEFAULT 0",
+    "missed INTEGER NOT NULL DEFAULT 0",
+    "strength FLOAT",
+    "replayed INTEGER NOT NULL DEFAULT 0",
+    "last_replayed_at FLOAT",
+    "stability FLOAT",
+    "difficulty FLOAT",
+    "due_at FLOAT",
+)
+"""What `uses` says of a record beside how often it was recalled and cited: what replay goes by (see `buffer`)."""
+
+
+def _replay(connection: Connection) -> None:
+    """Let records be rehearsed: the replay buffer is made of rows of `uses`."""
+    for column in REHEARSALS:
+        connection.exec_driver_sql(f"ALTER TABLE uses ADD COLUMN {column}")
+    connection.exec_driver_sql("CREATE INDEX uses_buffered ON uses (owner, lived_at) WHERE buffered")
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    _first,
+    _usage,
+    _claims_on_turns,
+    _policies,
+    _links,
+    _kinds,
+    _replay,
+)
 
 
 PRAGMAS = (

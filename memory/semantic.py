@@ -119,11 +119,14 @@ class Row(NamedTuple):
     last_recalled_at: float | None
     cited: int | None
     last_cited_at: float | None
+    rehearsed: str | None
+    """JSON: strength, replayed, last_replayed_at, stability, difficulty, due_at; None for what was never replayed."""
 
 
 _READ = """
 SELECT m.row, m.id, m.owner, m.subject, json_extract(m.record, '$.confidence'), m.record, m.vector,
-    u.recalled, u.last_recalled_at, u.cited, u.last_cited_at
+    u.recalled, u.last_recalled_at, u.cited, u.last_cited_at,
+    CASE WHEN u.replayed > 0 THEN json_array(u.strength, u.replayed, u.last_replayed_at, u.stability, u.difficulty, u.due_at) END
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ?
 """
 _AMONG = "(SELECT value FROM json_each(?))"
@@ -143,7 +146,20 @@ def read_row(row: Row, owner: int) -> Memory:
         return memory
     last = {"last_recalled_at": row.last_recalled_at, "last_cited_at": row.last_cited_at}
     times = {key: from_timestamp(at) for key, at in last.items() if at is not None}
-    return memory.model_copy(update={"recalled": row.recalled, "cited": row.cited, **times})
+    uses = {"recalled": row.recalled, "cited": row.cited, **times}
+    return memory.model_copy(update={**uses, **(_rehearsed(row.rehearsed) if row.rehearsed else {})})
+
+
+def _rehearsed(columns: str) -> dict[str, Any]:
+    strength, replayed, last, stability, difficulty, due = json.loads(columns)
+    return {
+        "strength": strength,
+        "replayed": replayed,
+        "last_replayed_at": from_timestamp(last),
+        "stability": stability,
+        "difficulty": difficulty,
+        "due_at": from_timestamp(due),
+    }
 
 
 def get(connection: Connection, owner: int, memory_id: str) -> Memory | None:
