@@ -53,6 +53,8 @@ class Assembled(NamedTuple):
     window: int
     reserve: int
     """Tokens that are left for the answer."""
+    fixed: int
+    """Tokens of the instructions and the tools."""
     sections: tuple[Section, ...]
     recent: int
     """Tokens that the recent messages may take."""
@@ -62,7 +64,7 @@ class Assembled(NamedTuple):
     @property
     def tokens(self) -> int:
         """Tokens of everything that is shown, at most `window - reserve`."""
-        return sum(section.tokens for section in self.sections) + self.recent + self.query
+        return self.fixed + sum(section.tokens for section in self.sections) + self.recent + self.query
 
     def section(self, name: str) -> Section:
         """Return a section by its name."""
@@ -72,11 +74,12 @@ class Assembled(NamedTuple):
 def assemble(
     window: int,
     *,
-    system: str,
+    system: int,
     query: int,
     recent: int = 0,
-    tools: str = "",
+    tools: int = 0,
     sections: Mapping[str, Sequence[str]] | None = None,
+    reserve: int | None = None,
     count: Count = estimate,
 ) -> Assembled:
     """Fit a prompt into a context window.
@@ -87,19 +90,20 @@ def assemble(
 
     Args:
         window: tokens that the model takes, the answer's included.
-        system: the instructions.
+        system: tokens of the instructions.
         query: tokens of the user's message.
         recent: tokens of the other messages of the conversation.
-        tools: what the model is told of its tools.
+        tools: tokens of what the model is told of its tools.
         sections: lines, best first, of `summary`, `procedural`, `profile`, `facts` and `experiences`.
+        reserve: tokens for the answer; by default their share of the window.
         count: counts tokens.
 
     Raises:
         InputError: the window does not hold the instructions, the tools and a message; says how large it must be.
     """
-    reserve = window * LAYOUT["reserve"] // sum(LAYOUT.values())
-    fixed = [Section(name, (text,), count(text), ()) for name, text in (("system", system), ("tools", tools)) if text]
-    rest = window - reserve - sum(section.tokens for section in fixed)
+    if reserve is None:
+        reserve = window * LAYOUT["reserve"] // sum(LAYOUT.values())
+    rest = window - reserve - system - tools
     if rest < min(query, LEAST_QUERY):
         least = window - rest + LEAST_QUERY
         raise InputError(
@@ -109,7 +113,7 @@ def assemble(
     asked = min(query, rest)
     wanted = {name: tuple((sections or {}).get(name, ())) for name in FLEXIBLE if name != "recent"}
     filled, granted = _served(rest - asked, wanted, recent, count)
-    return Assembled(window, reserve, (*fixed, *filled), granted, asked)
+    return Assembled(window, reserve, system + tools, filled, granted, asked)
 
 
 def _served(

@@ -49,11 +49,20 @@ def guidance_text(
     return render("guidance", lines="\n".join(lines)) if lines else ""
 
 
-def _lines(store: "MemoryStore", owner: str, context: str, agent: str, known: Collection[str]) -> Iterator[str]:
+def proven(store: "MemoryStore", owner: str, context: str, agent: str = "agent") -> list[Procedure]:
+    """Return the strategies that are told in a situation, the best first, at most `STRATEGIES`."""
     fit = Procedures(store).applicable(owner, context, agent=agent, k=4 * STRATEGIES)
-    proven = [one.procedure for one in fit if _proven(one.procedure)]
-    yield from (_strategy(procedure) for procedure in proven[:STRATEGIES])
-    yield from (_warning(guidance) for guidance in ToolUses(store).warnings(owner, agent))
+    return [one.procedure for one in fit if _proven(one.procedure)][:STRATEGIES]
+
+
+def warnings(store: "MemoryStore", owner: str, agent: str = "agent") -> list[str]:
+    """Return a line for each tool that keeps failing."""
+    return [_warning(guidance) for guidance in ToolUses(store).warnings(owner, agent)]
+
+
+def _lines(store: "MemoryStore", owner: str, context: str, agent: str, known: Collection[str]) -> Iterator[str]:
+    yield from map(told, proven(store, owner, context, agent))
+    yield from warnings(store, owner, agent)
     preferred = store.memories(owner, kinds=("preference",))
     preferred.sort(key=lambda memory: (memory.importance, memory.recorded_at), reverse=True)
     for memory in preferred[:PREFERENCES]:
@@ -67,7 +76,8 @@ def _proven(procedure: Procedure) -> bool:
     return procedure.confidence >= CONFIDENCE and procedure.successes >= SUCCESSES
 
 
-def _strategy(procedure: Procedure) -> str:
+def told(procedure: Procedure) -> str:
+    """Return a strategy as one line of quoted data, with how often it worked."""
     tries = procedure.successes + procedure.failures
     steps = " then ".join(quoted(step, 100) for step in procedure.steps)
     return f"- Worked {procedure.successes} of {tries} times for {quoted(procedure.conditions, 100)}: {steps}"
