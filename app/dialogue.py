@@ -162,18 +162,20 @@ class Dialogue:
     def _result(self, state: dict[str, Any], context: Context, took: float) -> dict[str, Any]:
         """Return reply, what was recalled, cited, done to memory and went wrong, the cost and the times.
 
-        `usage.extra` is what memory adds to a plain chat: every call but the answer, and the memories and the guidance in
-        its prompt.
+        `usage.extra` is what memory adds to a plain chat: every call but the answer, and what its prompt tells of memory.
         """
         usage = total(state.get("usage"))
         answering = usage["by_purpose"].get("respond", {})
         extra = {key: usage[key] - answering.get(key, 0) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
         if answering:
-            recalled = [Recall.model_validate(hit) for hit in state["recalled"]]
-            extra["prompt_tokens"] += estimate(rendered(recalled, context)) + estimate(state["guidance"] or "")
+            shown = [Recall.model_validate(hit) for hit in (*state["recalled"], *state["profile"])]
+            told = [rendered(shown, context), *state["procedural"], *state["experiences"]]
+            extra["prompt_tokens"] += estimate("\n".join(told))
         return {
             "reply": state["messages"][-1].text,
             "recalled": [{key: hit[key] for key in ("id", "text", "score")} for hit in state["recalled"]],
+            "context": {part: state[part] for part in ("procedural", "experiences", "outweighed")}
+            | {"profile": [{"id": hit["id"], "text": hit["text"]} for hit in state["profile"]]},
             "citations": state["citations"],
             "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],
             "approval": next((stopped.value for stopped in state.get("__interrupt__", ())), None),

@@ -1,4 +1,4 @@
-"""The agent: a turn goes begin → retrieve → respond → keep → extract → decide → apply."""
+"""The agent: a turn goes begin → retrieve → assemble → respond → keep → extract → decide → apply."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ from sharpwave.graphs.respond import (
 )
 from sharpwave.graphs.state import Context, State, context_of, milliseconds, moment
 from sharpwave.graphs.tool_use import NodeRecorder, tool_failed
-from sharpwave.graphs.window import condense_node, in_view
+from sharpwave.graphs.window import assemble_node, in_view
 from sharpwave.graphs.write import add_write_nodes, begin_node, writers
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ConfigError, InputError
@@ -33,7 +33,7 @@ from sharpwave.memory.recall import FLOOR
 from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.trust import may_be_shown
-from sharpwave.memory.working import Buffer, SummaryBuffer, default_buffer
+from sharpwave.memory.working import Buffer, default_buffer
 from sharpwave.memory.writing import Applier
 
 MODEL_FLOOR = 0.2
@@ -119,12 +119,12 @@ def build_agent(
     graph.add_node("respond", node("respond", respond, Responder, template_node))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")
-    if isinstance(buffer, SummaryBuffer):
-        graph.add_node("condense", condense_node(buffer, memory, tokens_of(bound)))
-        graph.add_edge("retrieve", "condense")
-        graph.add_edge("condense", "respond")
-    else:
+    if memory is None:
         graph.add_edge("retrieve", "respond")
+    else:
+        graph.add_node("assemble", assemble_node(memory, buffer, tokens_of(bound)))
+        graph.add_edge("retrieve", "assemble")
+        graph.add_edge("assemble", "respond")
     after = END if write == "off" else "keep"
     if toolbox:
         graph.add_node("tools", toolbox)

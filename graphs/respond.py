@@ -17,6 +17,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.runtime import get_runtime
 
 from sharpwave.graphs.state import STOPPED, Context, State, context_of, last_exchange, milliseconds, moment, turn_of
+from sharpwave.memory.context import assemble
 from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.keywords import terms
@@ -26,7 +27,7 @@ from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
 from sharpwave.memory.tokens import estimate
 from sharpwave.memory.usage import metering, record_call, total
-from sharpwave.memory.working import Buffer, Summary, default_buffer
+from sharpwave.memory.working import Buffer, Summary, count_messages, default_buffer
 from sharpwave.prompts import day, quoted, render
 
 log = logging.getLogger(__name__)
@@ -35,9 +36,6 @@ TOOL_ROUNDS = 5
 """Rounds of tool calls in one turn; then the model has to answer without tools."""
 
 UNFINISHED = "I am sorry, I could not finish this: I kept calling tools without coming to an answer."
-
-GUIDANCE_BUDGET = 140
-"""Tokens of the prompt for what was learned about tools and preferences; see `guidance_text`."""
 
 _CITATION = re.compile(r"\[(\d{1,3}(?:\s*,\s*\d{1,3})*)\]")
 
@@ -78,6 +76,28 @@ class TemplateResponder:
         close = [(n, hit) for n, hit in enumerate(recalled, 1) if hit is known[0] or _close(hit, known[0])][:3]
         lead = _value_asked_for(asked, known[0])
         return AIMessage(lead + "\n".join(_told(label, hit, context) for label, hit in close))
+
+
+_IDEAS = re.compile(
+    r"\b(?:ideas?|suggest\w*|recommend\w*|propos\w+|should (?:I|we)|(?:what|where) (?:can|could|shall) (?:I|we)|plan|tips?)\b",
+    re.IGNORECASE,
+)
+HEEDED = 3
+"""Memories of the profile that the template names where ideas are asked for."""
+
+
+def with_profile(
+    answer: AIMessage,
+    messages: Sequence[BaseMessage],
+    recalled: Sequence[Recall],
+    profile: Sequence[Recall],
+    context: Context,
+) -> AIMessage:
+    """Return the template's answer; where ideas are asked for, which it has none of, with what any idea has to heed."""
+    if not profile or not messages or not _IDEAS.search(messages[-1].text):
+        return answer
+    heeded = [_told(label, hit, context) for label, hit in enumerate(profile[:HEEDED], len(recalled) + 1)]
+    return AIMessage("\n".join([answer.text, "Whatever you choose, keep in mind:", *heeded]))
 
 
 def _close(hit: Recall, best: Recall) -> bool:
@@ -131,14 +151,16 @@ def _written(moment: datetime, precision: Precision, said: datetime) -> str:
 
 def rendered(recalled: Sequence[Recall], context: Context) -> str:
     """Return memories as quoted data, a line each: `[label] date, origin (time told of): "text"`. Line ends and quotes inside are escaped."""
+    return "\n".join(labelled(recalled, context)) or "(nothing is known)"
+
+
+def labelled(recalled: Sequence[Recall], context: Context, first: int = 1) -> list[str]:
+    """Return memories as lines of a prompt, with labels from `first` on; see `rendered`."""
     zone = time_zone(context.timezone)
-    return (
-        "\n".join(
-            f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}{_of(hit, context)}: {quoted(hit.text, 600)}"
-            for label, hit in enumerate(recalled, 1)
-        )
-        or "(nothing is known)"
-    )
+    return [
+        f"[{label}] {hit.said_at.astimezone(zone):%Y-%m-%d}, {_origin(hit)}{_of(hit, context)}: {quoted(hit.text, 600)}"
+        for label, hit in enumerate(recalled, first)
+    ]
 
 
 def _origin(hit: Recall) -> str:
@@ -162,11 +184,13 @@ def template_node(responder: Responder) -> Callable[..., dict[str, Any]]:
     def respond(state: State) -> dict[str, Any]:
         started = time.perf_counter()
         context = context_of(get_runtime(Context))
-        recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+        recalled, profile = shown_in(state)
         answer = responder.respond(state["messages"], recalled, context)
+        if isinstance(responder, TemplateResponder):
+            answer = with_profile(answer, state["messages"], recalled, profile, context)
         return {
             "messages": [answer],
-            "citations": cited(answer.text, recalled),
+            "citations": cited(answer.text, [*recalled, *profile]),
             "timings_ms": {**state.get("timings_ms", {}), "respond": milliseconds(started)},
         }
 
@@ -187,7 +211,7 @@ def model_node(
     def asked(state: State) -> tuple[list[BaseMessage], Runnable[Any, AIMessage], float]:
         started = time.perf_counter()
         summary = Summary.model_validate(state["summary"]) if state.get("summary") else None
-        shown = _prompt(state["messages"], system_prompt(state, buffer.budget))
+        shown = _prompt(state["messages"], system_prompt(state, buffer, schemas))
         prompt = buffer.fit(shown, summary, reserve=schemas)
         return prompt, model if _worn_out(state) else bound, started
 
@@ -215,23 +239,63 @@ def tokens_of(tools: Sequence[BaseTool]) -> int:
     return sum(estimate(json.dumps(convert_to_openai_tool(tool), ensure_ascii=False)) for tool in tools)
 
 
-def system_prompt(state: State, budget: int) -> str:
-    """Return the instructions with what was recalled, the best memories of it where all take more than half of `budget`."""
+def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
+    """Return the instructions with what was gathered, each section within its share of the window (see `memory.context`).
+
+    Args:
+        state: of the turn.
+        buffer: whose budget all of the prompt has to fit into.
+        reserve: tokens that the schemas of tools take.
+    """
     context = context_of(get_runtime(Context))
-    recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
-    while estimate(memories := rendered(recalled, context)) > budget // 2 and recalled:
-        recalled.pop()
-    left_out = len(state.get("recalled", [])) - len(recalled)
-    if left_out:
-        log.warning("%d recalled memories were left out: they would take more than half of the window.", left_out)
     local = moment(context).astimezone(time_zone(context.timezone))
-    return render(
-        "respond",
-        date=day(local),
-        timezone=context.timezone,
-        memories=memories,
-        guidance=state.get("guidance") or "",
-    ).rstrip()
+
+    def told(memories: str, guidance: str) -> str:
+        given = {"date": day(local), "timezone": context.timezone, "memories": memories, "guidance": guidance}
+        return render("respond", **given).rstrip()
+
+    own = [message for message in state["messages"] if isinstance(message, SystemMessage)]
+    said = [message for message in state["messages"] if not isinstance(message, SystemMessage)]
+    asked = count_messages(said[-1:], estimate)
+    fixed = estimate(told(_PROFILE, render("guidance", lines=_EXPERIENCES))) + count_messages(own, estimate)
+    recalled, profile = shown_in(state)
+    sections = {
+        "summary": [Summary.model_validate(state["summary"]).text] if state.get("summary") else [],
+        "procedural": state.get("procedural", []),
+        "profile": labelled(profile, context, len(recalled) + 1),
+        "facts": labelled(recalled, context),
+        "experiences": state.get("experiences", []),
+    }
+    made = assemble(
+        buffer.budget,
+        system=min(fixed, max(0, buffer.budget - reserve - asked)),  # too little room is for the buffer to say
+        query=asked,
+        recent=count_messages(said[:-1], estimate),
+        tools=reserve,
+        sections=sections,
+        reserve=0,
+    )
+    left_out = {section.name: len(section.left_out) for section in made.sections if section.left_out}
+    if left_out:
+        log.warning("The window has no room for all of it; left out: %s.", left_out)
+    facts, held = made.section("facts").lines, made.section("profile").lines
+    lessons = [*made.section("procedural").lines, *_after(_EXPERIENCES, made.section("experiences").lines)]
+    memories = "\n".join([*facts, *_after(_PROFILE, held)]) or "(nothing is known)"
+    return told(memories, render("guidance", lines="\n".join(lessons)) if lessons else "")
+
+
+_PROFILE = "What holds of this user, whatever is asked:"
+_EXPERIENCES = "Similar tasks before:"
+
+
+def _after(heading: str, lines: Sequence[str]) -> list[str]:
+    return [heading, *lines] if lines else []
+
+
+def shown_in(state: State) -> tuple[list[Recall], list[Recall]]:
+    """Return what was recalled, and the profile: citations count through both."""
+    recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+    return recalled, [Recall.model_validate(hit) for hit in state.get("profile", [])]
 
 
 def _prompt(messages: Sequence[BaseMessage], system: str) -> list[BaseMessage]:
@@ -255,12 +319,11 @@ def _answered(
     with metering() as meter:
         record_call("respond", answer, sum(len(message.text) for message in prompt))
     answer = _sound(answer, may_call=has_tools and not _worn_out(state))
-    recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+    recalled, profile = shown_in(state)
     timings = state.get("timings_ms", {})
     return {
         "messages": [answer],
-        "citations": cited(answer.text, recalled),
-        "guidance": state.get("guidance"),
+        "citations": cited(answer.text, [*recalled, *profile]),
         "usage": total(state.get("usage"), meter.usage),
         "timings_ms": {**timings, "respond": timings.get("respond", 0.0) + milliseconds(started)},
     }

@@ -93,8 +93,14 @@ class State(TypedDict, total=False):
     """`Recall`s that the answer may draw on; a citation `[n]` means the n-th."""
     citations: list[str]
     """Ids of the memories that the answer cited."""
-    guidance: str | None
-    """What the model is told about tools and preferences in this turn; None until it is asked."""
+    profile: list[dict[str, Any]]
+    """`Recall`s of what holds of the user, whatever is asked; citations count on from `recalled`."""
+    procedural: list[str]
+    """Strategies that work and tools that fail, as lines of a prompt."""
+    experiences: list[str]
+    """Similar tasks and how they ended, for a prompt."""
+    outweighed: list[dict[str, str]]
+    """What is not shown, because something weightier says otherwise (`gathering.Outweighed`)."""
     turn: dict[str, Any]
     candidates: list[dict[str, Any]]
     decisions: list[dict[str, Any]]
@@ -222,7 +228,10 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "working": working.begun(messages).model_dump(mode="json"),
         "recalled": [],
         "citations": [],
-        "guidance": None,
+        "profile": [],
+        "procedural": [],
+        "experiences": [],
+        "outweighed": [],
         "candidates": [],
         "decisions": [],
         "shown": [],

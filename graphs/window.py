@@ -1,4 +1,4 @@
-"""Working memory as LangGraph nodes: the running summary, and what of a conversation goes to the model."""
+"""What goes to the model, as LangGraph nodes: gathered from memory, and fitted of the conversation with its summary."""
 
 import time
 from typing import Any
@@ -8,48 +8,77 @@ from langgraph.runtime import Runtime
 
 from sharpwave.graphs.nodes import Node
 from sharpwave.graphs.respond import system_prompt
-from sharpwave.graphs.state import Context, State, context_of, milliseconds
+from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.gathering import gather
+from sharpwave.memory.recall import question_in
+from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate
 from sharpwave.memory.usage import metering, total
 from sharpwave.memory.working import Buffer, Summary, SummaryBuffer
 
 
-def condense_node(buffer: SummaryBuffer, memory: MemoryStore | None = None, reserve: int = 0) -> Node:
-    """Return the node of the agent that folds what leaves the window into the summary.
+def assemble_node(memory: MemoryStore, buffer: Buffer | None = None, reserve: int = 0) -> Node:
+    """Return the node of the agent that gathers what an answer should heed beside what was recalled, and keeps the summary.
 
-    A model call for it leaves one for the answer (`max_llm_calls_per_turn`), and keeps within `max_tokens_per_day` of
-    the user in `memory`; past them the summary is made by rules, and `degraded` says so.
+    What leaves the window of a `SummaryBuffer` is folded into the summary. A model call for it leaves one for the answer
+    (`max_llm_calls_per_turn`), and keeps within `max_tokens_per_day` of the user; past them the summary is made by rules, and
+    `degraded` says so.
 
     Args:
-        buffer: makes the summary.
-        memory: knows what the user has spent today.
+        memory: where it is gathered from.
+        buffer: fits the conversation into the window of the model; None where a template answers.
         reserve: tokens of the prompt beside messages and instructions.
     """
 
-    def condense(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
-        """Keep the summary up to date with what the window no longer holds."""
+    def assemble(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Gather strategies, profile and similar tasks; leave out what something weightier contradicts."""
         started = time.perf_counter()
         context = context_of(runtime)
-        before, calls, tokens = _summary(state), None, None
-        if context.max_llm_calls_per_turn is not None:
-            calls = context.max_llm_calls_per_turn - state["usage"].get("llm_calls", 0) - 1
-        if context.max_tokens_per_day is not None and memory is not None:
-            tokens = context.max_tokens_per_day - memory.tokens_today(context.user_id)
-        taken = reserve + estimate(system_prompt(state, buffer.budget))
-        with metering(calls, tokens) as meter:
-            summary = buffer.condense(state["messages"], before, reserve=taken)
-        if summary is before or summary is None:
-            return {}
-        return {
-            "summary": summary.model_dump(mode="json"),
-            "degraded": summary.degraded,
-            "usage": total(state.get("usage"), meter.usage),
-            "timings_ms": {**state.get("timings_ms", {}), "condense": milliseconds(started)},
-        }
+        gathered = _gathered(state, context, memory)
+        condensed = {}
+        if isinstance(buffer, SummaryBuffer):
+            after: State = {**state, **gathered}  # type: ignore[typeddict-item]
+            condensed = _condensed(after, context, memory, buffer, reserve)
+        timings = {**state.get("timings_ms", {}), "assemble": milliseconds(started)}
+        return {**gathered, **condensed, "timings_ms": timings}
 
-    return condense
+    return assemble
+
+
+def _gathered(state: State, context: Context, memory: MemoryStore) -> dict[str, Any]:
+    said = last_exchange(state["messages"])
+    asked = question_in(said[0].text) if said else ""
+    recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
+    turn = turn_of(said, context, "-") if said else None
+    found = gather(
+        memory, context.user_id, asked, recalled, said=turn, agent=context.agent, now=moment(context)
+    ).model_dump(mode="json")
+    return {
+        "recalled": found["facts"],
+        **{part: found[part] for part in ("profile", "procedural", "experiences", "outweighed")},
+    }
+
+
+def _condensed(
+    state: State, context: Context, memory: MemoryStore, buffer: SummaryBuffer, reserve: int
+) -> dict[str, Any]:
+    before, calls, tokens = _summary(state), None, None
+    if context.max_llm_calls_per_turn is not None:
+        calls = context.max_llm_calls_per_turn - state["usage"].get("llm_calls", 0) - 1
+    if context.max_tokens_per_day is not None:
+        tokens = context.max_tokens_per_day - memory.tokens_today(context.user_id)
+    taken = reserve + estimate(system_prompt(state, buffer, reserve))
+    with metering(calls, tokens) as meter:
+        summary = buffer.condense(state["messages"], before, reserve=taken)
+    if summary is before or summary is None:
+        return {}
+    return {
+        "summary": summary.model_dump(mode="json"),
+        "degraded": summary.degraded,
+        "usage": total(state.get("usage"), meter.usage),
+    }
 
 
 def buffer_node(buffer: Buffer) -> Node:

@@ -94,7 +94,7 @@ def test_guidance_tells_rates_times_errors_and_what_successes_share(uses: ToolUs
     [
         ("ValueError: no such city: Oslo", "ValueError"),
         ("https://a.example/x?id=1 gave 404: not found", "<url> gave #"),
-        ("cannot open /home/ana/notes 2.txt", "cannot open <path> #.txt"),
+        ("cannot open /srv/ana/notes 2.txt", "cannot open <path> #.txt"),
         ("cannot open C:\\notes\\a.txt: denied", "cannot open <path>"),
         ("job 0190a3c4-1111-7222-8333-444455556666 is gone", "job <id> is gone"),
         ("no row req_8f3a1c in 12.5 s", "no row <id> in # s"),

@@ -443,7 +443,7 @@ def test_the_model_is_asked_for_a_summary_once_and_it_counts(store: MemoryStore,
     say(agent, "I have cats. " + "They sleep. " * 330)
     state = say(agent, "They eat. " * 40)
     assert state["usage"]["by_purpose"]["summarise"]["llm_calls"] == 1 and state["summary"]["facts"] == ["Has cats"]
-    assert "Has cats" in model.calls[1][0].text and "condense" in state["timings_ms"]
+    assert "Has cats" in model.calls[1][0].text and "assemble" in state["timings_ms"]
     state = say(agent, "And now?")
     assert "summarise" not in state["usage"]["by_purpose"] and state["summary"]["facts"] == ["Has cats"]
 
