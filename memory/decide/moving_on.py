@@ -17,11 +17,14 @@ RETOLD = 0.8
 """Share of a memory's content words that a statement has to say again to take its place."""
 NEAR = 0.45
 """Cosine from which a change that shares a word with a memory is about it (all-MiniLM-L6-v2)."""
+BRIEF = 0.6
+"""The same where they share but a light word ("I work days now", "I work nights")."""
 AT_MOST = 5
 """Content words that either may have and the other not: beyond it they are about more than one thing."""
 
+_NOW = re.compile(r"\bthese days\b", re.IGNORECASE)
 _CHANGING = stems(
-    "moved move moving changed change switched now currently days got went going gone back correction instead"
+    "moved move moving changed change switched now currently got went going gone back correction instead"
     " again new still anymore longer only just actually transferred updated increased"
 )
 _KINDS = {
@@ -81,7 +84,7 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
     if _collects(candidate, memory) or not same_topic(candidate.text, memory.text):
         return False
     about = stems(candidate.subject) | stems(memory.subject) | _CHANGING
-    new, old = stems(candidate.text) - about, stems(memory.text) - about
+    new, old = stems(_NOW.sub("", candidate.text)) - about, stems(memory.text) - about
     shared = frozenset(w for w in new if any(akin(w, o) for o in old))
     mine, theirs = new - shared, frozenset(o for o in old if not any(akin(o, w) for w in new))
     if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:
@@ -89,7 +92,8 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
     alike = bool(other_values(candidate.text, memory.text))
     if shared - LIGHT:
         return near.cosine >= NEAR or alike or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
-    return bool(shared) and alike and near.cosine >= NEAR
+    brief = max(len(mine), len(theirs)) <= 2 and near.cosine >= BRIEF
+    return bool(shared) and (brief or (alike and near.cosine >= NEAR))
 
 
 def _collects(candidate: Candidate, memory: Memory) -> bool:

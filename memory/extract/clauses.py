@@ -408,7 +408,7 @@ def asked_to_keep(sentence: str) -> Clause | None:
 
 _COMMAND = _verbose(
     r"""^(?:\W*(?:please|pls|ok|okay|actually|no|oh|and|also|you\ can|can\ you|could\ you)\W+)*(?:
-    (?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn)\ (?:(?:about|everything|all)\b|(?:the\ (?:fact
+    (?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn|never\ mind|strike)\ (?:(?:about|everything|all)\b|(?:the\ (?:fact
       |thing|bit|part)\ )?(?:that\b|what\ I\ (?:said|told)|what\ you\ know|my\b|I\b))
     |(?:that|it|this)(?:\ one)?\ (?:is|was)\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b
     |(?:that|the\ fact\ that)\ .+\ is\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b

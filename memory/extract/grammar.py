@@ -90,6 +90,14 @@ PREDICATES = _rows(
     (
         "age",
         (
+            rf"(?:is |turned |turns |turn |is turning )(?P<v>(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+            rf"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen))(?=$| (?:now|today|yesterday|last|this|next|on)\b|[,.])"
+        ),
+        _any,
+    ),
+    (
+        "age",
+        (
             rf"(?:{_BE} (?:turning )?|turned |turns |turn )(?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy"
             rf"|eighty)(?:-\w+)?)(?=$| (?:and|yesterday|today|last|this|in|on|next|now|with)\b|[,.])"
         ),
@@ -120,7 +128,8 @@ PREDICATES = _rows(
     (
         "home",
         (
-            rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled)(?: \w+)?(?: from .+?)?"
+            rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled|taken up residence)"
+            rf"(?: (?:back|house|out|over|away|down|up|again|here|home|abroad|in|permanently|together))?(?: from .+?)?"
             rf" (?:to|in) {_V}"
         ),
         is_place,
