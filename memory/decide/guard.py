@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.moving_on import RETOLD, other_values
+from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
 from sharpwave.memory.decide.sameness import is_past, same_subject, same_value
 from sharpwave.memory.decide.taking_back import without
 from sharpwave.memory.phrases import covered, details, stance, stems
@@ -204,7 +204,7 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return decision
     if TRUST[target.source.kind] < TRUST[candidate.source_kind]:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
-    gone = other_values(candidate.text, target.text)
+    gone = other_values(candidate.text, part_about(candidate.text, target.text))
     kept = _standing(target.text, gone) if gone else target.text
     if not kept:
         return decision

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
-from sharpwave.memory.phrases import LIGHT, akin, covered, details, head, stems
+from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -23,6 +23,7 @@ AT_MOST = 5
 """Content words that either may have and the other not: beyond it they are about more than one thing."""
 
 _NOW = re.compile(r"\bthese days\b", re.IGNORECASE)
+_PARTS = re.compile(r",? and |[,;.] ")
 _CHANGING = stems(
     "moved move moving changed change switched now currently got went going gone back correction instead"
     " again new still anymore longer only just actually transferred updated increased"
@@ -58,19 +59,26 @@ def other_values(new: str, old: str) -> frozenset[str]:
     return frozenset().union(*(gone for come, gone in pairs if come))
 
 
+def part_about(new: str, old: str) -> str:
+    """Return the clause of `old` that is about what `new` is about, all of `old` where none is."""
+    mine = head(new)
+    return next((part for part in _PARTS.split(old) if mine and covered(mine, head(part)) >= RETOLD), old)
+
+
 def same_topic(new: str, old: str) -> bool:
     """Whether what `new` is about, where it names it, is what `old` speaks of."""
-    mine, theirs = head(new), head(old)
+    mine, theirs = head(new), [topic for part in _PARTS.split(old) if (topic := head(part))]
     if mine and theirs:
-        return covered(mine, theirs) >= RETOLD or covered(theirs, mine) >= RETOLD
+        return any(covered(mine, topic) >= RETOLD or covered(topic, mine) >= RETOLD for topic in theirs)
     return not mine or covered(mine, stems(old)) >= RETOLD
 
 
 def retells(candidate: Candidate, memory: Memory) -> float:
     """Return how much of a memory a candidate says again while it says something else too, 0..1; 0 below `RETOLD`."""
-    about = stems(candidate.subject) | stems(memory.subject)
+    about = stems(candidate.subject) & stems(memory.subject)
     new, old = stems(candidate.text) - about, stems(memory.text) - about
-    if candidate.kind == "event" or len(old) < 3 or not new - old:
+    event = candidate.kind == "event" and not phrases.replaces(candidate.text)
+    if event or len(old) < 3 or not new - old:
         return 0.0
     if phrases.negated(candidate.text) != phrases.negated(memory.text):
         return 0.0
@@ -83,8 +91,8 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
     memory = near.memory
     if _collects(candidate, memory) or not same_topic(candidate.text, memory.text):
         return False
-    about = stems(candidate.subject) | stems(memory.subject) | _CHANGING
-    new, old = stems(_NOW.sub("", candidate.text)) - about, stems(memory.text) - about
+    about = (stems(candidate.subject) & stems(memory.subject)) | _CHANGING
+    new, old = stems(_NOW.sub("", core(candidate.text))) - about, stems(memory.text) - about
     shared = frozenset(w for w in new if any(akin(w, o) for o in old))
     mine, theirs = new - shared, frozenset(o for o in old if not any(akin(o, w) for w in new))
     if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:

@@ -34,9 +34,11 @@ from sharpwave.memory.decide.sameness import (
     usable,
 )
 from sharpwave.memory.decide.taking_back import shares_object, takes_back, thing, without, without_item
+from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
+_USER = frozenset({"user"})
 _OPPOSITE = {"likes": "dislikes", "dislikes": "likes"}
 
 
@@ -241,6 +243,7 @@ class RulesPolicy:
             theirs = (
                 same_subject(candidate, memory)
                 or memory.subject.casefold() in (candidate.value or "").casefold().split()
+                or (candidate.value is not None and not unsaid(stems(memory.subject) or _USER, stems(candidate.value)))
             )
             if is_past(memory) or not theirs or not takes_back(candidate, memory):
                 continue

@@ -18,7 +18,13 @@ SAME_MEANING = 0.68
 """Cosine from which a statement with one word more than a memory is the same (all-MiniLM-L6-v2)."""
 
 SAID_AGAIN = 0.44
-"""The same for a statement whose words the memory says all."""
+"""The same for a brief statement whose words the memory says all."""
+
+SAID_AT_LENGTH = 0.9
+"""The same where either is long, so that its words may stand in another order of things."""
+
+BRIEF = 6
+"""Content words of a brief statement; a memory may have twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +48,16 @@ def is_past(memory: Memory) -> bool:
     return memory.valid_to is not None or (memory.attribute or "").startswith(FORMER)
 
 
+_ANOTHER = re.compile(r"(?:other|another|first|second|third|former|ex)\b")
+
+
 def same_subject(candidate: Candidate, memory: Memory) -> bool:
     """Whether both speak of one subject; "sister" and "Oona" are one when a text names both."""
     one, other = candidate.subject.casefold(), memory.subject.casefold()
     if one == other or synonyms(one, other):
         return True
+    if one.split()[-1] == other.split()[-1] and (_ANOTHER.match(one) or _ANOTHER.match(other)):
+        return False
     if one == "user" and candidate.attribute is None:  # "We moved Jonah to another school"
         return bool(re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE))
     if "user" in (one, other):
@@ -148,14 +159,17 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
         return False
     if _one_value(candidate, memory) and not same_value(candidate, memory):
         return False
+    if "want" in stance(memory.text) and "want" not in stance(said):  # what was planned is done
+        return False
     likes = "like" in stance(said) and "like" not in stance(memory.text) and memory.attribute not in _TASTES
     exact = stems(" ".join(details(said) | details(memory.text)))
     left = unsaid(new, old, exact)
     if likes or not telling(new) or (exact & left) or (details(said) - details(memory.text) - old):
         return False
     if not left:
-        return near.cosine >= SAID_AGAIN or bool(stems(said) & _STILL)
-    steady = candidate.kind != "event" and not phrases.changes(said) and len(telling(new)) >= 2
+        brief = max(len(new), len(old) / 2) <= BRIEF
+        return near.cosine >= (SAID_AGAIN if brief else SAID_AT_LENGTH) or bool(stems(said) & _STILL)
+    steady = candidate.kind != "event" and not phrases.changes(said) and 2 <= len(telling(new)) <= BRIEF
     return steady and len(left) == 1 and near.cosine >= SAME_MEANING and not _substitutes(said, memory.text)
 
 

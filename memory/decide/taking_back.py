@@ -3,7 +3,8 @@
 import re
 
 from sharpwave.memory.decide.sameness import value_words
-from sharpwave.memory.phrases import covered, stance, stems
+from sharpwave.memory.meanings import unsaid
+from sharpwave.memory.phrases import stance, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -20,7 +21,7 @@ _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (
 _GIVING_UP = stems(
     "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
     " longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
-    " eating using use play playing watch wear take taking read smoke doing go going"
+    " eating using use play playing watch wear take taking read smoke doing go going live living"
 )
 
 
@@ -34,7 +35,8 @@ def thing(candidate: Candidate) -> frozenset[str]:
 def shares_object(candidate: Candidate, memory: Memory) -> bool:
     """Whether the memory holds most of what the candidate is about."""
     known = stems(memory.text) | stems(memory.value or "") | stems(memory.subject)
-    return covered(thing(candidate), known) > 0.6
+    named = thing(candidate)
+    return len(unsaid(named, known)) < 0.4 * len(named)
 
 
 def takes_back(candidate: Candidate, memory: Memory) -> bool:

@@ -105,7 +105,7 @@ _LEAD = _verbose(
         |I\s+(?:just\s+)?want(?:ed)?\s+to\s+(?:mention|add|say|tell\s+you|let\s+you\s+know)
       |let\s+me\s+(?:tell\s+you|add|mention|correct\s+(?:that|myself))|a\s+(?:bit|little)\s+about\s+me|about\s+me
         |background|personal\s+note|on\s+a\s+personal\s+note|(?:me|myself)\s*:
-      |the\s+truth\s+is|truth\s+be\s+told|I\s+have\s+to\s+(?:say|admit)|I\s+must\s+(?:say|admit)|(?:I\s+)?can\s+confirm)
+      |the\s+truth\s+is|truth\s+be\s+told|I\s+have\s+to\s+(?:say|admit)|I\s+must\s+(?:say|admit)|(?:I\s+)?can\s+confirm|I\s+mean(?=,?\s+(?:I|my|we|i'm|im)\b))
     (?:\s+that)?\s*[,:;.!–—-]*\s+(?:is\s+that\s+)?
     )+"""
 )
@@ -194,7 +194,7 @@ _REPORTED = _verbose(
       |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
       |asks|believes?
     |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
-      |called\ me)\b|\baccording\ to\b|\b(?:quote|lyrics?|the\ song\ goes)\b"""
+      |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
 )
 MEDICAL_SOURCE = _verbose(
     r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse"
@@ -222,14 +222,14 @@ _CHATTER = _verbose(
         |looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]
         |how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin
         |an?\ inhaler|.*\ any\ more\b))|expect|expected|copy|copied|paste|pasted|type|typed
-      |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected
+      |feel(?!\ (?:most|best))|felt|care|mind(?!\ \w+ing\b)|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected
         |digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea
         |answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer
         |suggestion|first|second|sound))
       |hate\ (?:it|this|that|you|your|these|when|how|the\ (?:weather|rain|way|idea))|enjoy(?:ed)?\ (?:it|this|that
         |our|talking|chatting|your)|loved\ (?:it|this|that|your)|liked\ (?:it|this|that|your)|prefer\ (?:it|this|that
         |the\ (?:first|second|third|last|other|former|latter|shorter|longer))|use\ (?:it|this|that)|run\ (?:it|this
-        |that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help
+        |that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help(?!\ (?:out|at|run|my|in)\b)
         |wait|stop\ (?:laughing|thinking)|come\ (?:up|back)|do\ (?:that|this|it|so|not)\W*$|did\ (?:that|this|it|so
         |not)\W*$|do\W*$|did\W*$|am\W*$|have\W*$|can\W*$|will\W*$)
       (?:\b|\ |(?<=\ ))
@@ -284,6 +284,12 @@ _CHATTER = _verbose(
       |lovely))\b
     )"""
 )
+_QUOTES = _verbose(
+    r"""^[^:.!?]{0,60}\b(?:wrote|writes|says?|said|reads|goes|texted|posted|emailed|replied|answered|asked|lyrics?|quotes?
+      |sentence|caption|bio|draft|summary|cv|r[eé]sum[eé]|e?-?mail|message|text|example|title|headline|tweet|letter|scene|line
+      |prompt|template|transcript|paragraph|article|review|ad|post)\s*:(?:\s|$)"""
+)
+"""What follows the colon is quoted."""
 _TALK = _verbose(
     r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need
       |remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)
@@ -319,7 +325,7 @@ def first_person(text: str) -> bool:
 _TELEGRAPHIC = re.compile(
     r"(?:just |recently |still |currently |now |also |originally |been )*(?:allergic|lactose|gluten|vegan"
     r"|vegetarian|pescatarian|live|living|based|moved|relocated|work|working|born|from|married|single|divorced"
-    r"|engaged"
+    r"|engaged|learning|studying"
     r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like"
     r"|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired"
     r"|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
@@ -387,7 +393,7 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if explicit:
         yield explicit
         return
-    if re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence))):
+    if _QUOTES.match(straight(sentence)) or (re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))):
         return
     for quote in split(sentence):
         if states_command(quote):

@@ -129,7 +129,7 @@ PREDICATES = _rows(
         "home",
         (
             rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled|taken up residence)"
-            rf"(?: (?:back|house|out|over|away|down|up|again|here|home|abroad|in|permanently|together))?(?: from .+?)?"
+            rf"(?: (?:back|house|out|over|away|down|up|again|here|home|abroad|in|permanently|together))?(?: (?:from|of) .+?)?"
             rf" (?:to|in) {_V}"
         ),
         is_place,
@@ -149,7 +149,7 @@ PREDICATES = _rows(
     (
         "own",
         (
-            rf"(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|moved) (?:my|our) (?P<t>[\w"
+            rf"(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|moved|renamed) (?:my|our) (?P<t>[\w"
             rf" ]+?)(?: from .+?)?(?: up| down)? to {_V}"
         ),
         _any,
@@ -432,7 +432,7 @@ PREDICATES = _rows(
         ),
         is_thing,
     ),
-    ("dislikes", rf"{_BE} (?:sick of|tired of|fed up with|over|scared of|afraid of|terrified of) {_V}", is_thing),
+    ("dislikes", rf"{_BE} (?:sick of|tired of|fed up with|over(?! the moon)|scared of|afraid of|terrified of) {_V}", is_thing),
     ("dislikes", rf"(?:have|has) (?:gone off|grown tired of|come to hate|grown to hate) {_V}", is_thing),
     ("dislikes", r"(?P<v>.+) (?:is|are) not (?:my (?:thing|cup of tea|jam|favourite)|for me)\b", is_thing),
     (
@@ -671,7 +671,7 @@ CLAUSES = _rows(
         is_thing,
     ),
     ("avoids", rf"{_V} (?:is|are) (?:something |things )?I do not (?:eat|drink|touch)", is_thing),
-    ("own_new", r"I (?:have|have got|got) a new (?P<t>\w+)(?:,| called| named) (?P<v>(?-i:[A-Z]).+)", is_name),
+    ("own_new", r"(?:I|we) (?:have|have got|got) a new (?P<t>\w+)(?:,| called| named) (?P<v>(?-i:[A-Z]).+)", is_name),
     ("pet", rf"(?P<v>\w+) is (?:my|our) {ANIMAL}\b", is_word),
     ("kin_name", rf"(?P<v>(?-i:[A-Z])\w+) is (?:my|our) (?:new )?(?P<k>{KIN_WORD})\b", is_name),
     (

@@ -7,6 +7,7 @@ from sharpwave.memory.extract.values import thing_key
 
 _ENGLISH = re.compile(
     r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|been|has|our|we|off|can't"
+    r"|turned|yesterday|today|lives|works|goes|likes|loves|moved|still|now|she|they|his|her"
     r"|don't)\b",
     re.IGNORECASE,
 )

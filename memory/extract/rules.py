@@ -31,7 +31,7 @@ _SAFETY = re.compile(
 )
 _TELEGRAPHIC = frozenset(
     "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet"
-    " language likes dislikes vehicle weight commute".split()
+    " language studies likes dislikes vehicle weight commute".split()
 )
 _PAST_EVENT = re.compile(
     r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got"
@@ -194,7 +194,7 @@ def _tied(
         return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
     if about := _news_of(text, known):
         return Reading(about)
-    if _points_back(text):
+    if _points_back(text) and not re.search(r"\b(?:my|our)\b", text, re.IGNORECASE):
         return None
     if fragment := _fragment_of(text, known):
         return Reading(fragment)
@@ -222,7 +222,7 @@ def _news_of(text: str, known: Sequence[Recall]) -> str | None:
 
 
 _STATE = re.compile(
-    r"\b(?:still|as (?:ever|usual|always)|now|these days|switched|moved|any ?more|no longer|again|turned|since|not)\b",
+    r"\b(?:still|as (?:ever|usual|always)|now|these days|switched|moved|any ?more|no longer|again|turned|since|not|here)\b",
     re.IGNORECASE,
 )
 

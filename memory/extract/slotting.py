@@ -107,7 +107,7 @@ _NOT = _re(
 )
 _GAVE_UP = _re(
     r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit"
-    r"|quitting|stopped|stop|ceased|ended|terminated|discontinued|came off|come off|went off|let go of|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
+    r"|quitting|stopped|stop|ceased|ended|terminated|discontinued|came off|come off|went off|let go of|did not renew|have not renewed|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
     r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned"
     r" as|cut out|sworn off|stepped down (?:from|as)|left(?= (?:the|our|my) (?:.* )?(?:council|club|team|band"
     r"|group|choir|board|committee|class|course|party|church|union|company|firm|gym|league|society|association"
@@ -118,7 +118,7 @@ _GAVE_UP = _re(
 _GAVE_AWAY = _re(
     r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated"
     r"|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
-    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|euthani[sz]ed)\b"
+    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed)\b"
     r"|(?:had to )?let (?:my |our |the )(?P<l>.+?) (?:lapse|expire|run out|go)\b"
     r"|(?:gave|give|given) (?:my |our |the )(?P<q>.+?) (?:away|up)\b|forgot all (?:my|the) (?P<r>.+)"
 )
@@ -128,6 +128,7 @@ _JOBLESS = _re(
     r"|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
+_MOVED_OUT = _re(r"(?:have |has )?moved (?:out of|away from) (?P<v>(?!.* (?:to|into) )(?-i:[A-Z]).+)")
 _SPLIT = _re(
     r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?P<y>(?-i:[A-Z])\w+)) and I) )*(?:broke up|broken up|split(?: up)?"
     r"|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it"
@@ -140,10 +141,10 @@ _DIED = _re(
 )
 _OVER = _re(
     r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were"
-    r"|has|have|got) (?:off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone|over"
+    r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?! (?:up|down|to|from|over|back|on|by|off|well)\b)|over"
     r"|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the"
     r" table|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up"
-    r"|disbanded|came to nothing|came to an end)\b)"
+    r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
 )
 _FADED = _re(
     r"(?P<a>(?:me|us|my|our)\b.*?) (?:(?:is|are|am|do|does|have|has|can) )?(?:no longer|not(?=.* any (?:more|longer)\b))"
@@ -217,7 +218,7 @@ def _clause(said: str) -> Reading | None:
     if split := _SPLIT.match(said):
         return _apart(split)
     if over := _OVER.match(said):
-        return _object_gone(next(over[g] for g in "vwxu" if over[g]))
+        return _object_gone(next(over[g] for g in "vwxut" if over[g]))
     return _row(said, CLAUSES)
 
 
@@ -274,6 +275,8 @@ def _gone(predicate: str) -> Reading | None:
         return Reading(attribute="job", value=value or None, retract=True)
     if (left := _LEFT.match(predicate)) and not re.search(r"\b(?:for|and)\b", left["v"]):
         return Reading(attribute="employer", value=clean(left["v"], "employer"), retract=True)
+    if (out := _MOVED_OUT.match(predicate)) and (place := clean(out["v"], "home")):
+        return Reading(attribute=place_attribute(place), value=place, retract=True)
     if split := _SPLIT.match(predicate):
         return _apart(split)
     if away := _GAVE_AWAY.match(predicate):
