@@ -55,6 +55,7 @@ _ALIKE = (
     "gym train trainer training workout",
     "member membership belong belongs",
     "buy bought purchase purchased get",
+    "wedding marry married marriage",
     "begin start started began starts",
     "meet meeting meetings",
     "appointment booked booking",
@@ -128,7 +129,7 @@ _EMPTY = frozenset().union(
         stems(words)
         for words in (
             "still yet remain remains stay stays ever usual usually always fact indeed same before again course actually yes yep"
-            " yeah sure certainly thing main mostly here there out up lot bit way kind sort mine ours own known know tell told"
+            " yeah sure certainly thing main mostly here there lot bit way kind sort mine ours own known know tell told"
             " mention mentioned remember said say sed forget forgot remind reminder already record note have get keep take make"
             " do come put mean guess think well please oh no fave fav stand bear",
             "ich bin habe mein meine meinen meiner ist sind der die das ein eine einen im in am bei immer noch weiterhin nach"

@@ -217,7 +217,7 @@ def _standing(text: str, gone: frozenset[str]) -> str:
     """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
     if rest := without(text, gone):
         return rest
-    return ", ".join(part for part in re.split(r"[,;.]\s+(?:and |but )?", text) if not gone & stems(part))
+    return ", ".join(part for part in re.split(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?", text) if not gone & stems(part))
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:
@@ -228,7 +228,7 @@ def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozens
     if replaces and target.value:
         lost -= _phrase(target)
     fresh = details(new) - details(target.text)
-    exact = stems(" ".join(details(target.text)))
+    exact = stems(" ".join(details(target.text) & details(f". {part_about(candidate.text, target.text)}")))
     if fresh and lost <= exact and (replaces or candidate.attribute is None or target.attribute is None):
         return frozenset()
     if replaces and len(lost) == 1 and not lost & exact:

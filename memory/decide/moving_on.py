@@ -25,7 +25,7 @@ AT_MOST = 5
 _NOW = re.compile(r"\bthese days\b", re.IGNORECASE)
 _PARTS = re.compile(r",? and |[,;.] ")
 _CHANGING = stems(
-    "moved move moving changed change switched now currently got went going gone back correction instead"
+    "moved move moving changed change switched now currently got went going gone correction instead"
     " again new still anymore longer only just actually transferred updated increased"
 )
 _KINDS = {

@@ -163,7 +163,8 @@ class RulesPolicy:
         for memory in (k.memory for k in known):
             held = stems(memory.value) if memory.value else stems(memory.text)
             fits = held <= gone if memory.value else len(held & gone) >= 1 and gone <= held
-            if not held or not fits or is_past(memory) or not same_subject(candidate, memory):
+            comes = come is None or unsaid(stems(come), stems(memory.text))
+            if not held or not fits or not comes or is_past(memory) or not same_subject(candidate, memory):
                 continue
             slot_kept = {
                 "attribute": candidate.attribute or memory.attribute,

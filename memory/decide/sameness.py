@@ -169,10 +169,12 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
     if not left:
         brief = max(len(new), len(old) / 2) <= BRIEF
         return near.cosine >= (SAID_AGAIN if brief else SAID_AT_LENGTH) or bool(stems(said) & _STILL)
-    steady = candidate.kind != "event" and not phrases.changes(said) and 2 <= len(telling(new)) <= BRIEF
+    happened = candidate.kind == "event" or _HAPPENED.search(said)
+    steady = not happened and not phrases.changes(said) and 2 <= len(telling(new)) <= BRIEF
     return steady and len(left) == 1 and near.cosine >= SAME_MEANING and not _substitutes(said, memory.text)
 
 
+_HAPPENED = re.compile(r"\b(?:broke|broken|had|was|were|went|came|left|lost|\w{3,}ed)\b", re.IGNORECASE)
 _TASTES = ("likes", "hobby", "habit")
 _STILL = stems("still")
 

@@ -18,6 +18,7 @@ _TOGETHER = {
     "vehicle": ("vehicle", "possession"),
 }
 _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
+_PLACED = re.compile(r" (?:at|in|on|with|for|during) ")
 _GIVING_UP = stems(
     "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
     " longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
@@ -78,6 +79,8 @@ def without(text: str, gone: frozenset[str]) -> str | None:
         return None
     if len(kept) != len(items) - 1 or not any(stems(item) for item in kept):
         return None
+    if any(gone & stems(before) for item in items for before in _PLACED.split(item)[:-1]):
+        return None  # "the harp at weddings and so on" is no list of instruments
     lead = _lead(items[0], gone) if items[0] not in kept else ""
     joined = kept[0] if len(kept) == 1 else f"{', '.join(kept[:-1])} and {kept[-1]}"
     return text[: listed.start()] + lead + joined + text[listed.end() :]

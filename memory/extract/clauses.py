@@ -86,7 +86,7 @@ _LEAD = _verbose(
       |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo
         |thankfully
       |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|guess\s+what
-        |(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news
+        |(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|long\s+story\s+short|good\s+news|bad\s+news|big\s+news
         |great\s+news|the\s+thing\s+is)
     (?:\s+(?:there|again|all|everyone|folks|team))?\s*[,:;.!…]*\s+
     |(?-i:[A-Z][a-z]+),\s+(?=(?:I|we|my)\b)
@@ -204,7 +204,7 @@ MEDICAL_SOURCE = _verbose(
     r"|me\b|we\b|our\b)"
 )
 _HABITUAL = _verbose(
-    r"\b(?:always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
+    r"\b(?:any\ (?:more|longer)|no\ longer|always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
     r"|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b"
 )
 _CHATTER = _verbose(
@@ -229,7 +229,7 @@ _CHATTER = _verbose(
       |hate\ (?:it|this|that|you|your|these|when|how|the\ (?:weather|rain|way|idea))|enjoy(?:ed)?\ (?:it|this|that
         |our|talking|chatting|your)|loved\ (?:it|this|that|your)|liked\ (?:it|this|that|your)|prefer\ (?:it|this|that
         |the\ (?:first|second|third|last|other|former|latter|shorter|longer))|use\ (?:it|this|that)|run\ (?:it|this
-        |that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help(?!\ (?:out|at|run|my|in)\b)
+        |that|the\ (?:command|script|code|tests?|query|program|app|build|server|job))|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help(?!\ (?:out|at|run|my|in)\b)
         |wait|stop\ (?:laughing|thinking)|come\ (?:up|back)|do\ (?:that|this|it|so|not)\W*$|did\ (?:that|this|it|so
         |not)\W*$|do\W*$|did\W*$|am\W*$|have\W*$|can\W*$|will\W*$)
       (?:\b|\ |(?<=\ ))

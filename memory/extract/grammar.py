@@ -149,7 +149,7 @@ PREDICATES = _rows(
     (
         "own",
         (
-            rf"(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|moved|renamed) (?:my|our) (?P<t>[\w"
+            rf"(?:(?:have|has) )?(?:(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|renamed) (?:my|our|the)|moved (?:my|our)) (?P<t>[\w"
             rf" ]+?)(?: from .+?)?(?: up| down)? to {_V}"
         ),
         _any,

@@ -120,12 +120,13 @@ _GAVE_AWAY = _re(
     r"|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
     r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed)\b"
     r"|(?:had to )?let (?:my |our |the )(?P<l>.+?) (?:lapse|expire|run out|go)\b"
-    r"|(?:gave|give|given) (?:my |our |the )(?P<q>.+?) (?:away|up)\b|forgot all (?:my|the) (?P<r>.+)"
+    r"|(?:gave|give|given|handed|passed) (?:my |our |the )(?P<q>.+?) (?:away|up|back|over|on)\b"
+    r"|(?:have |has )?sold (?P<n>(?-i:[A-Z])[\w-]+)(?! for\b)|forgot all (?:my|the) (?P<r>.+)"
 )
 _JOBLESS = _re(
-    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from|handed in my notice at) (?:my|the|his"
+    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from) (?:my|the|his"
     r"|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off"
-    r"|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
+    r"|fired|made redundant|let go|sacked)|handed in my notice|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
 _MOVED_OUT = _re(r"(?:have |has )?moved (?:out of|away from) (?P<v>(?!.* (?:to|into) )(?-i:[A-Z]).+)")
@@ -143,7 +144,7 @@ _OVER = _re(
     r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were"
     r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?! (?:up|down|to|from|over|back|on|by|off|well)\b)|over"
     r"|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the"
-    r" table|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up"
+    r" table|finished$|ended$|(?:been )?stolen|moved out|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up|finished$|ended$|moved out"
     r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
 )
 _FADED = _re(
@@ -280,7 +281,7 @@ def _gone(predicate: str) -> Reading | None:
     if split := _SPLIT.match(predicate):
         return _apart(split)
     if away := _GAVE_AWAY.match(predicate):
-        return _object_gone(next(away[g] for g in "pqrsl" if away[g]))
+        return _object_gone(next(away[g] for g in "pqrsln" if away[g]))
     if up := _GAVE_UP.match(predicate):
         return _object_gone(up["p"])
     return _denied(predicate)
