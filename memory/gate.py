@@ -29,7 +29,9 @@ _REMEMBER = re.compile(
     r" ?more|as (?:always|ever|usual)|(?:as|like) (?:I said|you know))\b",
     re.IGNORECASE,
 )
-_STATE = re.compile(r"\b(?:still|now|again|home|here|gone|broke up|passed away|died|is off|are off|cancelled)\b", re.IGNORECASE)
+_STATE = re.compile(
+    r"\b(?:still|now|again|home|here|gone|broke up|passed away|died|is off|are off|cancelled)\b", re.IGNORECASE
+)
 _TIED = re.compile(
     r"\b(?:my|our)\s+\w+\s+(?:[A-Z]\w+|who|is|has|was)\b|\b(?:I'm|I am|I have|I've|I live|I work|we have|we're)\b"
 )

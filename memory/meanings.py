@@ -128,14 +128,20 @@ _EMPTY = frozenset().union(
     *(
         stems(words)
         for words in (
-            "still yet remain remains stay stays ever usual usually always fact indeed same before again course actually yes yep"
-            " yeah sure certainly thing main mostly here there lot bit way kind sort mine ours own known know tell told"
-            " mention mentioned remember said say sed forget forgot remind reminder already record note have get keep take make"
-            " do come put mean guess think well please oh no fave fav stand bear",
-            "ich bin habe mein meine meinen meiner ist sind der die das ein eine einen im in am bei immer noch weiterhin nach"
-            " wie vor und zu als für mit heißt",
-            "yo soy estoy tengo mi mis es son el la los las un una en de del sigo sigue todavía aún que se llama como a con"
-            " siendo",
+            (
+                "still yet remain remains stay stays ever usual usually always fact indeed same before again course actually yes yep"
+                " yeah sure certainly thing main mostly here there lot bit way kind sort mine ours own known know tell told"
+                " mention mentioned remember said say sed forget forgot remind reminder already record note have get keep take make"
+                " do come put mean guess think well please oh no fave fav stand bear"
+            ),
+            (
+                "ich bin habe mein meine meinen meiner ist sind der die das ein eine einen im in am bei immer noch weiterhin nach"
+                " wie vor und zu als für mit heißt"
+            ),
+            (
+                "yo soy estoy tengo mi mis es son el la los las un una en de del sigo sigue todavía aún que se llama como a con"
+                " siendo"
+            ),
             "je j ai suis mon ma mes est sont le la les un une des à au aux en chez toujours encore c qui s appelle et l d du de",
             "io sono ho il mio mia è sempre ancora eu sou tenho meu minha o a um uma em ainda continuo",
         )

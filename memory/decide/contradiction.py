@@ -3,7 +3,7 @@
 import re
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.sameness import different_slots, is_past, same_slot, same_value
+from sharpwave.memory.decide.sameness import different_slots, is_past, same_slot, same_subject, same_value
 from sharpwave.memory.extract.values import KIN
 from sharpwave.memory.phrases import LIGHT, akin, covered, details, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Turn
@@ -18,9 +18,7 @@ _SUCCESSION = tuple(
             r"|extended|pushed|postponed|transferred|transitioned|evolved|turned)\b.*?\bfrom (?P<a>.+?) (?:on|over )?"
             r"to (?P<b>.+)"
         ),
-        (
-            r"\b(?:switched|changed|moved|gone|went|come|migrated|transferred)(?: \w+)? to (?P<b>.+?) from (?P<a>.+)"
-        ),
+        (r"\b(?:switched|changed|moved|gone|went|come|migrated|transferred)(?: \w+)? to (?P<b>.+?) from (?P<a>.+)"),
         r"\bfrom (?P<a>.+?) .*?(?:went|moved|shifted|switched|changed) to (?P<b>.+)",
         r"(?P<b>.+?)(?: instead of| rather than| and not|, not) (?P<a>.+)",
         (
@@ -54,6 +52,9 @@ def succeeds(text: str) -> tuple[frozenset[str], str | None]:
 
 def replaces(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate has another value for the memory's single-valued slot."""
+    single = memory.attribute == "marital_status" and (memory.value or "").casefold() == "single"
+    if single and candidate.attribute in ("partner", "spouse") and candidate.value and not is_past(memory):
+        return same_subject(candidate, memory)
     return (
         same_slot(candidate, memory)
         and not slot(candidate.attribute or "").many
@@ -155,7 +156,9 @@ _ONCE = re.compile(
 
 def denies(candidate: Candidate, memory: Memory) -> bool:
     """Whether both say the same words, one of them with a negation, and perhaps since when; not of a single day."""
-    if phrases.negated(candidate.text) == phrases.negated(memory.text) or _ONCE.search(phrases.expanded(candidate.text)):
+    if phrases.negated(candidate.text) == phrases.negated(memory.text) or _ONCE.search(
+        phrases.expanded(candidate.text)
+    ):
         return False
     new, old = stems(candidate.text), stems(memory.text)
     shared = frozenset(word for word in new if any(akin(word, known) for known in old)) - LIGHT

@@ -217,7 +217,11 @@ def _standing(text: str, gone: frozenset[str]) -> str:
     """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
     if rest := without(text, gone):
         return rest
-    return ", ".join(part for part in re.split(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?", text) if not gone & stems(part))
+    return ", ".join(
+        part
+        for part in re.split(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?", text)
+        if not gone & stems(part)
+    )
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:

@@ -154,7 +154,10 @@ def averse(text: str, attribute: str | None) -> bool:
 def paraphrases(candidate: Candidate, near: Known) -> bool:
     """Whether the candidate only says the memory again: it has no word, number or name that the memory does not say."""
     memory, said = near.memory, core(candidate.text)
-    new, old = stems(said) | _who(candidate.subject), stems(f"{memory.text} {memory.value or ''}") | _who(memory.subject)
+    new, old = (
+        stems(said) | _who(candidate.subject),
+        stems(f"{memory.text} {memory.value or ''}") | _who(memory.subject),
+    )
     if unsaid(_who(memory.subject), new) or averse(said, candidate.attribute) != averse(memory.text, memory.attribute):
         return False
     if _one_value(candidate, memory) and not same_value(candidate, memory):

@@ -18,6 +18,9 @@ _TOGETHER = {
     "vehicle": ("vehicle", "possession"),
 }
 _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
+_FINISHED = re.compile(r"\b(?:finished|completed)\b(?! with)", re.IGNORECASE)
+_GOING_ON = re.compile(r"\b(?:I'm|I am|im|we're|we are|doing|taking|go to|attend)\b", re.IGNORECASE)
+"""What is finished was going on."""
 _PLACED = re.compile(r" (?:at|in|on|with|for|during) ")
 _GIVING_UP = stems(
     "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
@@ -48,6 +51,8 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
     if candidate.value is None and attribute is not None:
         return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
     if stance(memory.text) >= {"not"} and memory.attribute is None:
+        return False
+    if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False
     if shares_object(candidate, memory):
         return same or memory.attribute is None or attribute is None or memory.attribute == "name"

@@ -44,11 +44,12 @@ _VERB = (
     r"|prefers?|owns?|teaches|'s)"
 )
 _NEW_SUBJECT = (
-    rf"(?:I\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my"
+    rf"(?:I\b|(?-i:[A-Z])\w+\s+(?:is|are)\s+(?:my|our)\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my"
     rf"|our)\s+(?:[\w'-]+\s+){{1,3}}?{_VERB}\b|(?:my|our)\s+[\w-]+'s\s)"
 )
 _ASKING = (
-    r"(?:(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will"
+    r"(?:(?:what|which|how)\s+\w+\s+(?:is|are|do|does|should|can|would)\b"
+    r"|(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will"
     r"|about|much"
     r"|many|long|often|kind|sort|type|else)\b)|(?:can|could|would|will|do|did|are)\s+you\b|should\s+I\b|(?:can"
     r"|could)\s+I\b"
@@ -72,8 +73,13 @@ _SUBORDINATE = _verbose(
     r"|as\s+soon"
     r"|every\s+time|unless|by\s+the\s+time|the\s+(?:day|year|week|month|moment))\b"
 )
+_GROUND = _verbose(
+    rf"^\W*(?:now\s+that|ever\s+since|since|because|given\s+that)\s+(?:(?:I|we|I'\w+|we'\w+)|(?-i:[A-Z])\w+|(?:my|our)\s+\w+)"
+    rf"\s+[^,;]+?(?=\s+(?:(?:I|we)\s+\w|(?:my|our|the)\s+\w+\s+{_VERB}\b))"
+)
+"""The half of a sentence that gives the ground for the other, with no comma after it."""
 _GIVEN = _verbose(
-    r"^(?:since|as|because|given\s+that|considering(?:\s+that)?|seeing\s+that|now\s+that)\s+(?=I\b|I'm\b|my\b|we\b"
+    r"^(?:since|as|because|given\s+that|considering(?:\s+that)?|seeing\s+that|now\s+that)\s+(?=I\b|I'm\b|my\b|we\b|(?-i:[A-Z])\w+\s+(?:died|left|moved)\b"
     r"|im\b)"
 )
 _TAG = _verbose(
@@ -393,7 +399,9 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if explicit:
         yield explicit
         return
-    if _QUOTES.match(straight(sentence)) or (re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))):
+    if _QUOTES.match(straight(sentence)) or (
+        re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))
+    ):
         return
     for quote in split(sentence):
         if states_command(quote):
@@ -451,6 +459,8 @@ def split(sentence: str) -> list[str]:
     plain = unquoted(sentence)
     pieces: list[str] = []
     start = 0
+    if ground := _GROUND.match(plain):
+        pieces, start = [sentence[: ground.end()]], ground.end()
     for mark in _BOUNDARY.finditer(plain):
         left = plain[start : mark.start()]
         if mark.start() == start or not _HAS_VERB.search(left) or _open_condition(left):

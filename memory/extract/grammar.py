@@ -90,8 +90,8 @@ PREDICATES = _rows(
     (
         "age",
         (
-            rf"(?:is |turned |turns |turn |is turning )(?P<v>(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
-            rf"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen))(?=$| (?:now|today|yesterday|last|this|next|on)\b|[,.])"
+            r"(?:is |(?:has )?turned |turns |turn |is turning )(?P<v>(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+            r"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen))(?=$| (?:now|today|yesterday|last|this|next|on)\b|[,.])"
         ),
         _any,
     ),
@@ -145,14 +145,6 @@ PREDICATES = _rows(
             rf" promoted to|was promoted to|switched careers? to|changed careers? to) {_A}{_V}"
         ),
         may_be_job,
-    ),
-    (
-        "own",
-        (
-            rf"(?:(?:have|has) )?(?:(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|renamed) (?:my|our|the)|moved (?:my|our)) (?P<t>[\w"
-            rf" ]+?)(?: from .+?)?(?: up| down)? to {_V}"
-        ),
-        _any,
     ),
     (
         "job",
@@ -418,6 +410,14 @@ PREDICATES = _rows(
         _any,
     ),
     (
+        "own",
+        (
+            rf"(?:(?:have|has) )?(?:(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|renamed) (?:my|our|the)|moved (?:my|our)) (?P<t>[\w"
+            rf" ]+?)(?: from .+?)?(?: up| down)? to {_V}"
+        ),
+        _any,
+    ),
+    (
         "dislikes",
         rf"(?:hate|hates|hated|dislike|dislikes|loathe|loathes|detest|detests|despise|despises|resent|abhor) {_V}",
         is_thing,
@@ -432,7 +432,11 @@ PREDICATES = _rows(
         ),
         is_thing,
     ),
-    ("dislikes", rf"{_BE} (?:sick of|tired of|fed up with|over(?! the moon)|scared of|afraid of|terrified of) {_V}", is_thing),
+    (
+        "dislikes",
+        rf"{_BE} (?:sick of|tired of|fed up with|over(?! the moon)|scared of|afraid of|terrified of) {_V}",
+        is_thing,
+    ),
     ("dislikes", rf"(?:have|has) (?:gone off|grown tired of|come to hate|grown to hate) {_V}", is_thing),
     ("dislikes", r"(?P<v>.+) (?:is|are) not (?:my (?:thing|cup of tea|jam|favourite)|for me)\b", is_thing),
     (
@@ -674,6 +678,14 @@ CLAUSES = _rows(
     ("own_new", r"(?:I|we) (?:have|have got|got) a new (?P<t>\w+)(?:,| called| named) (?P<v>(?-i:[A-Z]).+)", is_name),
     ("pet", rf"(?P<v>\w+) is (?:my|our) {ANIMAL}\b", is_word),
     ("kin_name", rf"(?P<v>(?-i:[A-Z])\w+) is (?:my|our) (?:new )?(?P<k>{KIN_WORD})\b", is_name),
+    (
+        "kin_name",
+        (
+            r"(?:I|we) (?:have|have got|got) a new (?P<k>boss|manager|supervisor|mentor|assistant|teacher)"
+            r"(?:,| called| named) (?P<v>(?-i:[A-Z])[\w-]+)"
+        ),
+        is_name,
+    ),
     (
         "hobby",
         (

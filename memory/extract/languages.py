@@ -87,7 +87,9 @@ _FUNCTION = frozenset(
     " est mort morte décédé décédée quitté arrêté vendu annulé notre nos"
     " eu não já mais tenho sou meu minha o os as um uma em do da no na io non più ho sono il lo gli mio mia di".split()
 )
-_MARKS = re.compile(r"我们|我的?|死了|去世|卖了|取消了|戒了|不再|已经|在|不|了|。|私は|僕は|俺は|もう|は|を|が|に|やめました|やめた|亡くなりました|死にました|売りました|辞めました|ません|ない|です|ます")
+_MARKS = re.compile(
+    r"我们|我的?|死了|去世|卖了|取消了|戒了|不再|已经|在|不|了|。|私は|僕は|俺は|もう|は|を|が|に|やめました|やめた|亡くなりました|死にました|売りました|辞めました|ません|ない|です|ます"
+)
 _OWN = (
     re.compile(
         r"\bmein\w{0,2}\s+(?P<t>[\w -]+?)\s+(?:ist|heißt|sind)\s+(?:jetzt\s+|nun\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE
