@@ -80,7 +80,7 @@ _GENERIC = frozenset(
     re.findall(
         r"\w+",
         """a an the this that these those and or but if of in on at to for from with by as about into over than then so too
-        also very really just only not no nor never don doesn didn isn aren wasn t s m re ve ll d i me my mine we us our you
+        also very really just only not no nor never don doesn didn isn aren wasn haven hasn hadn couldn wouldn shouldn weren mustn t s m re ve ll d i me my mine we us our you
         your it its he him his she her they them their who whom whose which what when where why how there here is are was
         were be been being am has have had having do does did doing will would can could should may might must shall user
         users person someone something anything thing things name names named called call age aged old year years job like

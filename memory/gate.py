@@ -26,8 +26,11 @@ _BEAT = re.compile(
 )
 _REMEMBER = re.compile(
     r"\b(?:remember|keep in mind|note that|don't forget|for the record|forget|correction|delete|no longer|any"
-    r" ?more)\b",
+    r" ?more|as (?:always|ever|usual)|(?:as|like) (?:I said|you know))\b",
     re.IGNORECASE,
+)
+_STATE = re.compile(
+    r"\b(?:still|now|again|home|here|gone|broke up|passed away|died|is off|are off|cancelled)\b", re.IGNORECASE
 )
 _TIED = re.compile(
     r"\b(?:my|our)\s+\w+\s+(?:[A-Z]\w+|who|is|has|was)\b|\b(?:I'm|I am|I have|I've|I live|I work|we have|we're)\b"
@@ -66,7 +69,7 @@ def _clausemay_tell(quote: str) -> bool:
     words = len(text.split())
     if words < 2 or not states(text):
         return False
-    return words > 3 or first_person(text) or bool(_DETAIL.search(text)) or telegraphic(text)
+    return words > 3 or first_person(text) or bool(_DETAIL.search(text) or _STATE.search(text)) or telegraphic(text)
 
 
 def _asks_with_news(sentence: str) -> bool:

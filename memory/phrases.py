@@ -21,12 +21,13 @@ _CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(I|we|you|he|she|it|they|that|there)'ll\b", r"\1 will"),
         (r"\b(I|we|you|he|she|they)'d\b", r"\1 would"),
         (r"\b(he|she|it|that|there|who|what|where)'s\b", r"\1 is"),
+        (r"'s (?=(?:been|gone|got|left|died|moved|become|turned|started|stopped)\b)", " has "),
         (r"'s (?=(?:an?|the|not|now|just|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)", " is "),
         (r"\b(gonna)\b", "going to"),
         (r"\b(wanna)\b", "want to"),
         (r"\b(gotta)\b", "have to"),
         (r"\banymore\b", "any more"),
-        (r"\bfavorites?\b", "favourite"),
+        (r"\bfavorites?\b|\bfav(?:e|s|es)?\b", "favourite"),
         (r"\bgotten\b", "got"),
     )
 )
@@ -166,7 +167,9 @@ def negated(text: str) -> bool:
 _CHANGE = re.compile(
     r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
     r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
-    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer)\b|现在|今は",
+    r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer"
+    r"|brought forward|put back|from (?:next|this) \w+|starting (?:next|this) \w+|as of|with effect from|renamed|upgraded|downgraded|dyed|(?:re)?painted"
+    r"|mudó|mudé|gezogen|umgezogen|déménagé|trasferit[oa])\b|现在|今は",
     re.IGNORECASE,
 )
 

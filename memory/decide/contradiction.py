@@ -3,9 +3,9 @@
 import re
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.sameness import different_slots, is_past, same_slot, same_value
+from sharpwave.memory.decide.sameness import different_slots, is_past, same_slot, same_subject, same_value
 from sharpwave.memory.extract.values import KIN
-from sharpwave.memory.phrases import details, stance, stems
+from sharpwave.memory.phrases import LIGHT, akin, covered, details, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Turn
 from sharpwave.memory.slots import slot
 
@@ -18,6 +18,7 @@ _SUCCESSION = tuple(
             r"|extended|pushed|postponed|transferred|transitioned|evolved|turned)\b.*?\bfrom (?P<a>.+?) (?:on|over )?"
             r"to (?P<b>.+)"
         ),
+        (r"\b(?:switched|changed|moved|gone|went|come|migrated|transferred)(?: \w+)? to (?P<b>.+?) from (?P<a>.+)"),
         r"\bfrom (?P<a>.+?) .*?(?:went|moved|shifted|switched|changed) to (?P<b>.+)",
         r"(?P<b>.+?)(?: instead of| rather than| and not|, not) (?P<a>.+)",
         (
@@ -51,6 +52,9 @@ def succeeds(text: str) -> tuple[frozenset[str], str | None]:
 
 def replaces(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate has another value for the memory's single-valued slot."""
+    single = memory.attribute == "marital_status" and (memory.value or "").casefold() == "single"
+    if single and candidate.attribute in ("partner", "spouse") and candidate.value and not is_past(memory):
+        return same_subject(candidate, memory)
     return (
         same_slot(candidate, memory)
         and not slot(candidate.attribute or "").many
@@ -142,12 +146,24 @@ def elsewhere(candidate: Candidate, memory: Memory) -> bool:
     return here["t"].split()[-1].casefold() not in KIN
 
 
+_SINCE = stems("since summer winter spring autumn week month year finally longer last time learn learned can")
+_ONCE = re.compile(
+    r"\b(?:did|was|were|will) not\b|\b(?:yesterday|today|tonight|tomorrow|this (?:morning|afternoon|evening|time)"
+    r"|last night)\b",
+    re.IGNORECASE,
+)
+
+
 def denies(candidate: Candidate, memory: Memory) -> bool:
-    """Whether both say the same words, one of them with a negation."""
-    new, old = stems(candidate.text), stems(memory.text)
-    if not new or new != old or details(candidate.text) != details(memory.text):
+    """Whether both say the same words, one of them with a negation, and perhaps since when; not of a single day."""
+    if phrases.negated(candidate.text) == phrases.negated(memory.text) or _ONCE.search(
+        phrases.expanded(candidate.text)
+    ):
         return False
-    return ("not" in stance(candidate.text)) != ("not" in stance(memory.text))
+    new, old = stems(candidate.text), stems(memory.text)
+    shared = frozenset(word for word in new if any(akin(word, known) for known in old)) - LIGHT
+    more = new - shared - _SINCE - stems(" ".join(details(candidate.text))) - LIGHT
+    return new == old or (bool(shared) and not more and covered(shared, new - _SINCE) >= 0.5 and len(old - new) <= 3)
 
 
 def extends(candidate: Candidate, memory: Memory) -> bool:

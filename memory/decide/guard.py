@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.moving_on import RETOLD, other_values
+from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
 from sharpwave.memory.decide.sameness import is_past, same_subject, same_value
 from sharpwave.memory.decide.taking_back import without
 from sharpwave.memory.phrases import covered, details, stance, stems
@@ -204,7 +204,7 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return decision
     if TRUST[target.source.kind] < TRUST[candidate.source_kind]:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
-    gone = other_values(candidate.text, target.text)
+    gone = other_values(candidate.text, part_about(candidate.text, target.text))
     kept = _standing(target.text, gone) if gone else target.text
     if not kept:
         return decision
@@ -217,7 +217,11 @@ def _standing(text: str, gone: frozenset[str]) -> str:
     """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
     if rest := without(text, gone):
         return rest
-    return ", ".join(part for part in re.split(r"[,;.]\s+(?:and |but )?", text) if not gone & stems(part))
+    return ", ".join(
+        part
+        for part in re.split(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?", text)
+        if not gone & stems(part)
+    )
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:
@@ -228,7 +232,7 @@ def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozens
     if replaces and target.value:
         lost -= _phrase(target)
     fresh = details(new) - details(target.text)
-    exact = stems(" ".join(details(target.text)))
+    exact = stems(" ".join(details(target.text) & details(f". {part_about(candidate.text, target.text)}")))
     if fresh and lost <= exact and (replaces or candidate.attribute is None or target.attribute is None):
         return frozenset()
     if replaces and len(lost) == 1 and not lost & exact:

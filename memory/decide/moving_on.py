@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
-from sharpwave.memory.phrases import LIGHT, akin, covered, details, head, stems
+from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -17,11 +17,15 @@ RETOLD = 0.8
 """Share of a memory's content words that a statement has to say again to take its place."""
 NEAR = 0.45
 """Cosine from which a change that shares a word with a memory is about it (all-MiniLM-L6-v2)."""
+BRIEF = 0.6
+"""The same where they share but a light word ("I work days now", "I work nights")."""
 AT_MOST = 5
 """Content words that either may have and the other not: beyond it they are about more than one thing."""
 
+_NOW = re.compile(r"\bthese days\b", re.IGNORECASE)
+_PARTS = re.compile(r",? and |[,;.] ")
 _CHANGING = stems(
-    "moved move moving changed change switched now currently days got went going gone back correction instead"
+    "moved move moving changed change switched now currently got went going gone correction instead"
     " again new still anymore longer only just actually transferred updated increased"
 )
 _KINDS = {
@@ -55,19 +59,26 @@ def other_values(new: str, old: str) -> frozenset[str]:
     return frozenset().union(*(gone for come, gone in pairs if come))
 
 
+def part_about(new: str, old: str) -> str:
+    """Return the clause of `old` that is about what `new` is about, all of `old` where none is."""
+    mine = head(new)
+    return next((part for part in _PARTS.split(old) if mine and covered(mine, head(part)) >= RETOLD), old)
+
+
 def same_topic(new: str, old: str) -> bool:
     """Whether what `new` is about, where it names it, is what `old` speaks of."""
-    mine, theirs = head(new), head(old)
+    mine, theirs = head(new), [topic for part in _PARTS.split(old) if (topic := head(part))]
     if mine and theirs:
-        return covered(mine, theirs) >= RETOLD or covered(theirs, mine) >= RETOLD
+        return any(covered(mine, topic) >= RETOLD or covered(topic, mine) >= RETOLD for topic in theirs)
     return not mine or covered(mine, stems(old)) >= RETOLD
 
 
 def retells(candidate: Candidate, memory: Memory) -> float:
     """Return how much of a memory a candidate says again while it says something else too, 0..1; 0 below `RETOLD`."""
-    about = stems(candidate.subject) | stems(memory.subject)
+    about = stems(candidate.subject) & stems(memory.subject)
     new, old = stems(candidate.text) - about, stems(memory.text) - about
-    if candidate.kind == "event" or len(old) < 3 or not new - old:
+    event = candidate.kind == "event" and not phrases.replaces(candidate.text)
+    if event or len(old) < 3 or not new - old:
         return 0.0
     if phrases.negated(candidate.text) != phrases.negated(memory.text):
         return 0.0
@@ -80,8 +91,8 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
     memory = near.memory
     if _collects(candidate, memory) or not same_topic(candidate.text, memory.text):
         return False
-    about = stems(candidate.subject) | stems(memory.subject) | _CHANGING
-    new, old = stems(candidate.text) - about, stems(memory.text) - about
+    about = (stems(candidate.subject) & stems(memory.subject)) | _CHANGING
+    new, old = stems(_NOW.sub("", core(candidate.text))) - about, stems(memory.text) - about
     shared = frozenset(w for w in new if any(akin(w, o) for o in old))
     mine, theirs = new - shared, frozenset(o for o in old if not any(akin(o, w) for w in new))
     if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:
@@ -89,7 +100,8 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
     alike = bool(other_values(candidate.text, memory.text))
     if shared - LIGHT:
         return near.cosine >= NEAR or alike or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
-    return bool(shared) and alike and near.cosine >= NEAR
+    brief = max(len(mine), len(theirs)) <= 2 and near.cosine >= BRIEF
+    return bool(shared) and (brief or (alike and near.cosine >= NEAR))
 
 
 def _collects(candidate: Candidate, memory: Memory) -> bool:

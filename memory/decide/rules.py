@@ -34,9 +34,11 @@ from sharpwave.memory.decide.sameness import (
     usable,
 )
 from sharpwave.memory.decide.taking_back import shares_object, takes_back, thing, without, without_item
+from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
+_USER = frozenset({"user"})
 _OPPOSITE = {"likes": "dislikes", "dislikes": "likes"}
 
 
@@ -161,7 +163,8 @@ class RulesPolicy:
         for memory in (k.memory for k in known):
             held = stems(memory.value) if memory.value else stems(memory.text)
             fits = held <= gone if memory.value else len(held & gone) >= 1 and gone <= held
-            if not held or not fits or is_past(memory) or not same_subject(candidate, memory):
+            comes = come is None or unsaid(stems(come), stems(memory.text))
+            if not held or not fits or not comes or is_past(memory) or not same_subject(candidate, memory):
                 continue
             slot_kept = {
                 "attribute": candidate.attribute or memory.attribute,
@@ -241,6 +244,7 @@ class RulesPolicy:
             theirs = (
                 same_subject(candidate, memory)
                 or memory.subject.casefold() in (candidate.value or "").casefold().split()
+                or (candidate.value is not None and not unsaid(stems(memory.subject) or _USER, stems(candidate.value)))
             )
             if is_past(memory) or not theirs or not takes_back(candidate, memory):
                 continue

@@ -9,15 +9,22 @@ from dataclasses import dataclass
 
 from sharpwave.memory import phrases
 from sharpwave.memory.extract.values import KIN
-from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, same_words, stance, stems
+from sharpwave.memory.meanings import synonyms, telling, unsaid
+from sharpwave.memory.phrases import core, details, same_words, stance, stems
 from sharpwave.memory.records import Candidate, Memory, Recall
 from sharpwave.memory.slots import FORMER, aliases, slot
 
-SAME_MEANING = 0.74
-"""Cosine from which two statements with the same details and stance are one (all-MiniLM-L6-v2)."""
+SAME_MEANING = 0.68
+"""Cosine from which a statement with one word more than a memory is the same (all-MiniLM-L6-v2)."""
 
-SAID_AGAIN = 0.68
-"""The same for a statement that says nothing but the value of what is known ("I'm in Leeds", "I live in Leeds")."""
+SAID_AGAIN = 0.44
+"""The same for a brief statement whose words the memory says all."""
+
+SAID_AT_LENGTH = 0.9
+"""The same where either is long, so that its words may stand in another order of things."""
+
+BRIEF = 6
+"""Content words of a brief statement; a memory may have twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +48,18 @@ def is_past(memory: Memory) -> bool:
     return memory.valid_to is not None or (memory.attribute or "").startswith(FORMER)
 
 
+_ANOTHER = re.compile(r"(?:other|another|first|second|third|former|ex)\b")
+
+
 def same_subject(candidate: Candidate, memory: Memory) -> bool:
     """Whether both speak of one subject; "sister" and "Oona" are one when a text names both."""
     one, other = candidate.subject.casefold(), memory.subject.casefold()
-    if one == other:
+    if one == other or synonyms(one, other):
         return True
+    if one.split()[-1] == other.split()[-1] and (_ANOTHER.match(one) or _ANOTHER.match(other)):
+        return False
+    if one == "user" and candidate.attribute is None:  # "We moved Jonah to another school"
+        return bool(re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE))
     if "user" in (one, other):
         return False
     return bool(
@@ -86,7 +100,7 @@ def value_words(value: str) -> frozenset[str]:
     return stems(value) or frozenset(value.casefold().split())
 
 
-_NAMED = frozenset({"pet", "child", "sibling", "parent", "friend", "colleague", "relative"})
+_NAMED = frozenset("pet child sibling parent friend colleague relative partner spouse".split())
 """Slots whose value is a name or a kind: either may have been told first."""
 
 
@@ -94,7 +108,7 @@ _KIN = stems(" ".join((*KIN, "kids", "children", "siblings", "parents")))
 
 
 def same_value(candidate: Candidate, memory: Memory) -> bool:
-    """Whether the values are the same, stemmed; in a many-valued slot also when the known one holds the new one."""
+    """Whether the values say the same; the known one may say more, but for its names and numbers where one value holds."""
     if not candidate.value or not memory.value:
         return False
     new, old = value_words(candidate.value), value_words(memory.value)
@@ -102,9 +116,12 @@ def same_value(candidate: Candidate, memory: Memory) -> bool:
         return any(new <= stems(foods) for diet, foods in _LEFT_OUT.items() if stems(diet) & old)
     if new == old or (slot(candidate.attribute or "").many and new <= old):
         return True
-    if candidate.attribute in _NAMED and new - _KIN == old - _KIN and new - _KIN:
-        return True
-    return candidate.attribute in _NAMED and new <= stems(memory.text) and not _other_count(new, old)
+    if candidate.attribute in _NAMED:
+        more = new - _KIN - old
+        return (bool(new - _KIN) and not more) or (new <= stems(memory.text) and not _other_count(new, old))
+    names = details(f"- {candidate.value}") ^ details(f"- {memory.value}")
+    other = bool(names) or _other_count(new, old) or phrases.changes(candidate.text)
+    return not other and not unsaid(new, old)
 
 
 def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
@@ -122,64 +139,57 @@ def adds(candidate: Candidate, memory: Memory) -> bool:
     return len(more) >= 3 or (len(more) >= 2 and bool(details(core(candidate.text)) - details(memory.text)))
 
 
-_STILL = stems("still")
+_AVERSE = {"diet": True, "allergy": True, "avoids": None, "dislikes": None}
+"""Slots of what one keeps off, and whether a negation turns that round."""
+
+
+def averse(text: str, attribute: str | None) -> bool:
+    """Whether a statement denies something, or says that one keeps off it."""
+    denied = phrases.negated(text)
+    if attribute in _AVERSE:
+        return not (_AVERSE[attribute] and denied)
+    return denied or "hate" in stance(text)
 
 
 def paraphrases(candidate: Candidate, near: Known) -> bool:
-    """Whether the candidate only says the memory again in other words."""
-    memory = near.memory
-    if not same_subject(candidate, memory):
-        return False
-    if _still(candidate, memory):
-        return True
-    if different_slots(candidate, memory):
-        return _another_slot_says(candidate, near)
-    about = stems(candidate.subject) | stems(memory.subject) | _STILL
-    said = core(candidate.text)
-    new, old = stems(said) - about or stems(said), stems(memory.text) - about
-    same_details = details(said) == details(memory.text)
-    if stance(candidate.text) != stance(memory.text) or not new or not old:
-        return False
-    if candidate.attribute and memory.attribute and candidate.value and memory.value:
-        return False
-    if same_details and _numbers_alike(new, old) and _same_in_other_words(candidate, near):
-        return True
-    if covered(new, old) == 1 and details(said) <= details(memory.text):
-        return len(new) >= 2 or new == old or (near.cosine >= SAID_AGAIN and new == value_words(memory.value or ""))
-    small = old <= new and len(new - old) <= 1 and not phrases.changes(candidate.text)
-    return small and same_details and _numbers_alike(new, old)
-
-
-def _still(candidate: Candidate, memory: Memory) -> bool:
-    """Whether the candidate says that what the memory says still holds, and nothing else."""
-    new = stems(candidate.text) - stems(candidate.subject)
-    known = stems(memory.text) | stems(memory.value or "")
-    negation = phrases.negated(candidate.text) == phrases.negated(memory.text)
-    return bool(new & _STILL) and bool(new - _STILL) and negation and covered(new - _STILL, known) == 1
-
-
-def _another_slot_says(candidate: Candidate, near: Known) -> bool:
-    """Whether a memory in another slot says it all the same ("I studied law in Ghent", "I have a law degree from Ghent")."""
-    new, old = stems(candidate.text), stems(near.memory.text)
-    said = covered(new, old) > 0.6 and covered(stems(candidate.value or ""), old) == 1
-    exact = details(candidate.text) <= details(near.memory.text) and _numbers_alike(new, old)
-    steady = stance(candidate.text) - {"have"} == stance(near.memory.text) - {"have"} and not phrases.changes(
-        candidate.text
+    """Whether the candidate only says the memory again: it has no word, number or name that the memory does not say."""
+    memory, said = near.memory, core(candidate.text)
+    new, old = (
+        stems(said) | _who(candidate.subject),
+        stems(f"{memory.text} {memory.value or ''}") | _who(memory.subject),
     )
-    return (
-        said and exact and steady and near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
-    )
-
-
-def _same_in_other_words(candidate: Candidate, near: Known) -> bool:
-    """Whether vectors agree and all content words but one in four are said already, and it is not one sentence with one word put for another."""
-    new, old = stems(candidate.text), stems(near.memory.text)
-    if candidate.kind == "event" or not candidate.text.isascii() or not new & old or phrases.changes(candidate.text):
+    if unsaid(_who(memory.subject), new) or averse(said, candidate.attribute) != averse(memory.text, memory.attribute):
         return False
-    about = stems(candidate.subject) | stems(near.memory.subject)
-    more = [w for w in new - about - LIGHT if not any(akin(w, o) for o in old)]
-    said = len(more) <= 1 and len(more) * 4 <= len(new - about)
-    return said and near.cosine >= SAME_MEANING and not _substitutes(candidate.text, near.memory.text)
+    if _one_value(candidate, memory) and not same_value(candidate, memory):
+        return False
+    if "want" in stance(memory.text) and "want" not in stance(said):  # what was planned is done
+        return False
+    likes = "like" in stance(said) and "like" not in stance(memory.text) and memory.attribute not in _TASTES
+    exact = stems(" ".join(details(said) | details(memory.text)))
+    left = unsaid(new, old, exact)
+    if likes or not telling(new) or (exact & left) or (details(said) - details(memory.text) - old):
+        return False
+    if not left:
+        brief = max(len(new), len(old) / 2) <= BRIEF
+        return near.cosine >= (SAID_AGAIN if brief else SAID_AT_LENGTH) or bool(stems(said) & _STILL)
+    happened = candidate.kind == "event" or _HAPPENED.search(said)
+    steady = not happened and not phrases.changes(said) and 2 <= len(telling(new)) <= BRIEF
+    return steady and len(left) == 1 and near.cosine >= SAME_MEANING and not _substitutes(said, memory.text)
+
+
+_HAPPENED = re.compile(r"\b(?:broke|broken|had|was|were|went|came|left|lost|\w{3,}ed)\b", re.IGNORECASE)
+_TASTES = ("likes", "hobby", "habit")
+_STILL = stems("still")
+
+
+def _who(subject: str) -> frozenset[str]:
+    return frozenset() if subject == "user" else stems(subject)
+
+
+def _one_value(candidate: Candidate, memory: Memory) -> bool:
+    """Whether both fill a slot that holds one value at a time."""
+    attribute = candidate.attribute
+    return attribute is not None and attribute == memory.attribute and not slot(attribute).many
 
 
 def _substitutes(one: str, other: str) -> bool:
@@ -191,10 +201,6 @@ def _substitutes(one: str, other: str) -> bool:
     end = next((n for n, (a, b) in enumerate(zip(first[::-1], second[::-1], strict=False)) if a != b), 0)
     left = len(first) - start - end, len(second) - start - end
     return start + end >= 2 and all(0 < n <= 2 for n in left)
-
-
-def _numbers_alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    return not any(word[:1].isdigit() for word in one ^ other)
 
 
 def repeats(candidate: Candidate, earlier: Candidate) -> bool:

@@ -3,7 +3,8 @@
 import re
 
 from sharpwave.memory.decide.sameness import value_words
-from sharpwave.memory.phrases import covered, stance, stems
+from sharpwave.memory.meanings import unsaid
+from sharpwave.memory.phrases import stance, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -17,10 +18,14 @@ _TOGETHER = {
     "vehicle": ("vehicle", "possession"),
 }
 _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
+_FINISHED = re.compile(r"\b(?:finished|completed)\b(?! with)", re.IGNORECASE)
+_GOING_ON = re.compile(r"\b(?:I'm|I am|im|we're|we are|doing|taking|go to|attend)\b", re.IGNORECASE)
+"""What is finished was going on."""
+_PLACED = re.compile(r" (?:at|in|on|with|for|during) ")
 _GIVING_UP = stems(
     "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
     " longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
-    " eating using use play playing watch wear take taking read smoke doing go going"
+    " eating using use play playing watch wear take taking read smoke doing go going live living"
 )
 
 
@@ -34,7 +39,8 @@ def thing(candidate: Candidate) -> frozenset[str]:
 def shares_object(candidate: Candidate, memory: Memory) -> bool:
     """Whether the memory holds most of what the candidate is about."""
     known = stems(memory.text) | stems(memory.value or "") | stems(memory.subject)
-    return covered(thing(candidate), known) > 0.6
+    named = thing(candidate)
+    return len(unsaid(named, known)) < 0.4 * len(named)
 
 
 def takes_back(candidate: Candidate, memory: Memory) -> bool:
@@ -45,6 +51,8 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
     if candidate.value is None and attribute is not None:
         return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
     if stance(memory.text) >= {"not"} and memory.attribute is None:
+        return False
+    if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False
     if shares_object(candidate, memory):
         return same or memory.attribute is None or attribute is None or memory.attribute == "name"
@@ -76,6 +84,8 @@ def without(text: str, gone: frozenset[str]) -> str | None:
         return None
     if len(kept) != len(items) - 1 or not any(stems(item) for item in kept):
         return None
+    if any(gone & stems(before) for item in items for before in _PLACED.split(item)[:-1]):
+        return None  # "the harp at weddings and so on" is no list of instruments
     lead = _lead(items[0], gone) if items[0] not in kept else ""
     joined = kept[0] if len(kept) == 1 else f"{', '.join(kept[:-1])} and {kept[-1]}"
     return text[: listed.start()] + lead + joined + text[listed.end() :]

@@ -44,11 +44,12 @@ _VERB = (
     r"|prefers?|owns?|teaches|'s)"
 )
 _NEW_SUBJECT = (
-    rf"(?:I\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my"
+    rf"(?:I\b|(?-i:[A-Z])\w+\s+(?:is|are)\s+(?:my|our)\b|(?-i:[A-Z])\w+\s+and\s+I\s|I'm\b|im\b|ive\b|we\b|we're\b|(?:my"
     rf"|our)\s+(?:[\w'-]+\s+){{1,3}}?{_VERB}\b|(?:my|our)\s+[\w-]+'s\s)"
 )
 _ASKING = (
-    r"(?:(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will"
+    r"(?:(?:what|which|how)\s+\w+\s+(?:is|are|do|does|should|can|would)\b"
+    r"|(?:what|where|who|how|which|when|why)(?:'s\b|\s+(?:is|are|was|do|does|did|can|could|should|would|will"
     r"|about|much"
     r"|many|long|often|kind|sort|type|else)\b)|(?:can|could|would|will|do|did|are)\s+you\b|should\s+I\b|(?:can"
     r"|could)\s+I\b"
@@ -72,8 +73,13 @@ _SUBORDINATE = _verbose(
     r"|as\s+soon"
     r"|every\s+time|unless|by\s+the\s+time|the\s+(?:day|year|week|month|moment))\b"
 )
+_GROUND = _verbose(
+    rf"^\W*(?:now\s+that|ever\s+since|since|because|given\s+that)\s+(?:(?:I|we|I'\w+|we'\w+)|(?-i:[A-Z])\w+|(?:my|our)\s+\w+)"
+    rf"\s+[^,;]+?(?=\s+(?:(?:I|we)\s+\w|(?:my|our|the)\s+\w+\s+{_VERB}\b))"
+)
+"""The half of a sentence that gives the ground for the other, with no comma after it."""
 _GIVEN = _verbose(
-    r"^(?:since|as|because|given\s+that|considering(?:\s+that)?|seeing\s+that|now\s+that)\s+(?=I\b|I'm\b|my\b|we\b"
+    r"^(?:since|as|because|given\s+that|considering(?:\s+that)?|seeing\s+that|now\s+that)\s+(?=I\b|I'm\b|my\b|we\b|(?-i:[A-Z])\w+\s+(?:died|left|moved)\b"
     r"|im\b)"
 )
 _TAG = _verbose(
@@ -86,7 +92,7 @@ _LEAD = _verbose(
       |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo
         |thankfully
       |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|guess\s+what
-        |(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|good\s+news|bad\s+news|big\s+news
+        |(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|long\s+story\s+short|good\s+news|bad\s+news|big\s+news
         |great\s+news|the\s+thing\s+is)
     (?:\s+(?:there|again|all|everyone|folks|team))?\s*[,:;.!…]*\s+
     |(?-i:[A-Z][a-z]+),\s+(?=(?:I|we|my)\b)
@@ -105,7 +111,7 @@ _LEAD = _verbose(
         |I\s+(?:just\s+)?want(?:ed)?\s+to\s+(?:mention|add|say|tell\s+you|let\s+you\s+know)
       |let\s+me\s+(?:tell\s+you|add|mention|correct\s+(?:that|myself))|a\s+(?:bit|little)\s+about\s+me|about\s+me
         |background|personal\s+note|on\s+a\s+personal\s+note|(?:me|myself)\s*:
-      |the\s+truth\s+is|truth\s+be\s+told|I\s+have\s+to\s+(?:say|admit)|I\s+must\s+(?:say|admit)|(?:I\s+)?can\s+confirm)
+      |the\s+truth\s+is|truth\s+be\s+told|I\s+have\s+to\s+(?:say|admit)|I\s+must\s+(?:say|admit)|(?:I\s+)?can\s+confirm|I\s+mean(?=,?\s+(?:I|my|we|i'm|im)\b))
     (?:\s+that)?\s*[,:;.!–—-]*\s+(?:is\s+that\s+)?
     )+"""
 )
@@ -194,7 +200,7 @@ _REPORTED = _verbose(
       |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
       |asks|believes?
     |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
-      |called\ me)\b|\baccording\ to\b|\b(?:quote|lyrics?|the\ song\ goes)\b"""
+      |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
 )
 MEDICAL_SOURCE = _verbose(
     r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse"
@@ -204,7 +210,7 @@ MEDICAL_SOURCE = _verbose(
     r"|me\b|we\b|our\b)"
 )
 _HABITUAL = _verbose(
-    r"\b(?:always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
+    r"\b(?:any\ (?:more|longer)|no\ longer|always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
     r"|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b"
 )
 _CHATTER = _verbose(
@@ -222,14 +228,14 @@ _CHATTER = _verbose(
         |looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]
         |how\ to|a\ (?:bit|little)))|knew|wanted|need(?!\ (?:glasses|a\ wheelchair|a\ cane|a\ hearing|insulin
         |an?\ inhaler|.*\ any\ more\b))|expect|expected|copy|copied|paste|pasted|type|typed
-      |feel(?!\ (?:most|best))|felt|care|mind|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected
+      |feel(?!\ (?:most|best))|felt|care|mind(?!\ \w+ing\b)|dunno|laughed|cried|smiled|second\ that|rest\ my\ case|stand\ corrected
         |digress|think(?!\ (?:I|my|we|our)\b)|thought|love\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea
         |answer|suggestion|first|second))|like\ (?:it|this|that|you|your|these|those|how|the\ (?:way|idea|answer
         |suggestion|first|second|sound))
       |hate\ (?:it|this|that|you|your|these|when|how|the\ (?:weather|rain|way|idea))|enjoy(?:ed)?\ (?:it|this|that
         |our|talking|chatting|your)|loved\ (?:it|this|that|your)|liked\ (?:it|this|that|your)|prefer\ (?:it|this|that
         |the\ (?:first|second|third|last|other|former|latter|shorter|longer))|use\ (?:it|this|that)|run\ (?:it|this
-        |that|the)|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help
+        |that|the\ (?:command|script|code|tests?|query|program|app|build|server|job))|ran\ (?:it|this|that|the)|open|opened|find|fix|fixed|install|installed|access|figure|explain|help(?!\ (?:out|at|run|my|in)\b)
         |wait|stop\ (?:laughing|thinking)|come\ (?:up|back)|do\ (?:that|this|it|so|not)\W*$|did\ (?:that|this|it|so
         |not)\W*$|do\W*$|did\W*$|am\W*$|have\W*$|can\W*$|will\W*$)
       (?:\b|\ |(?<=\ ))
@@ -284,6 +290,12 @@ _CHATTER = _verbose(
       |lovely))\b
     )"""
 )
+_QUOTES = _verbose(
+    r"""^[^:.!?]{0,60}\b(?:wrote|writes|says?|said|reads|goes|texted|posted|emailed|replied|answered|asked|lyrics?|quotes?
+      |sentence|caption|bio|draft|summary|cv|r[eé]sum[eé]|e?-?mail|message|text|example|title|headline|tweet|letter|scene|line
+      |prompt|template|transcript|paragraph|article|review|ad|post)\s*:(?:\s|$)"""
+)
+"""What follows the colon is quoted."""
 _TALK = _verbose(
     r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need
       |remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)
@@ -319,7 +331,7 @@ def first_person(text: str) -> bool:
 _TELEGRAPHIC = re.compile(
     r"(?:just |recently |still |currently |now |also |originally |been )*(?:allergic|lactose|gluten|vegan"
     r"|vegetarian|pescatarian|live|living|based|moved|relocated|work|working|born|from|married|single|divorced"
-    r"|engaged"
+    r"|engaged|learning|studying"
     r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like"
     r"|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired"
     r"|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
@@ -387,7 +399,9 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if explicit:
         yield explicit
         return
-    if re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence))):
+    if _QUOTES.match(straight(sentence)) or (
+        re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))
+    ):
         return
     for quote in split(sentence):
         if states_command(quote):
@@ -408,7 +422,7 @@ def asked_to_keep(sentence: str) -> Clause | None:
 
 _COMMAND = _verbose(
     r"""^(?:\W*(?:please|pls|ok|okay|actually|no|oh|and|also|you\ can|can\ you|could\ you)\W+)*(?:
-    (?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn)\ (?:(?:about|everything|all)\b|(?:the\ (?:fact
+    (?:forget|scrap|delete|remove|erase|drop|disregard|ignore|unlearn|never\ mind|strike)\ (?:(?:about|everything|all)\b|(?:the\ (?:fact
       |thing|bit|part)\ )?(?:that\b|what\ I\ (?:said|told)|what\ you\ know|my\b|I\b))
     |(?:that|it|this)(?:\ one)?\ (?:is|was)\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b
     |(?:that|the\ fact\ that)\ .+\ is\ (?:not|no\ longer)\ (?:true|right|correct|the\ case|accurate|valid|so)\b
@@ -445,6 +459,8 @@ def split(sentence: str) -> list[str]:
     plain = unquoted(sentence)
     pieces: list[str] = []
     start = 0
+    if ground := _GROUND.match(plain):
+        pieces, start = [sentence[: ground.end()]], ground.end()
     for mark in _BOUNDARY.finditer(plain):
         left = plain[start : mark.start()]
         if mark.start() == start or not _HAS_VERB.search(left) or _open_condition(left):

@@ -90,6 +90,14 @@ PREDICATES = _rows(
     (
         "age",
         (
+            r"(?:is |(?:has )?turned |turns |turn |is turning )(?P<v>(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+            r"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen))(?=$| (?:now|today|yesterday|last|this|next|on)\b|[,.])"
+        ),
+        _any,
+    ),
+    (
+        "age",
+        (
             rf"(?:{_BE} (?:turning )?|turned |turns |turn )(?P<v>\d{{1,3}}|(?:twenty|thirty|forty|fifty|sixty|seventy"
             rf"|eighty)(?:-\w+)?)(?=$| (?:and|yesterday|today|last|this|in|on|next|now|with)\b|[,.])"
         ),
@@ -120,7 +128,8 @@ PREDICATES = _rows(
     (
         "home",
         (
-            rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled)(?: \w+)?(?: from .+?)?"
+            rf"(?:(?:have|has) )?(?:moved|relocated|emigrated|migrated|moved house|settled|taken up residence)"
+            rf"(?: (?:back|house|out|over|away|down|up|again|here|home|abroad|in|permanently|together))?(?: (?:from|of) .+?)?"
             rf" (?:to|in) {_V}"
         ),
         is_place,
@@ -136,14 +145,6 @@ PREDICATES = _rows(
             rf" promoted to|was promoted to|switched careers? to|changed careers? to) {_A}{_V}"
         ),
         may_be_job,
-    ),
-    (
-        "own",
-        (
-            rf"(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|moved) (?:my|our) (?P<t>[\w"
-            rf" ]+?)(?: from .+?)?(?: up| down)? to {_V}"
-        ),
-        _any,
     ),
     (
         "job",
@@ -409,6 +410,14 @@ PREDICATES = _rows(
         _any,
     ),
     (
+        "own",
+        (
+            rf"(?:(?:have|has) )?(?:(?:changed|raised|lowered|increased|reduced|cut|set|updated|upgraded|bumped|renamed) (?:my|our|the)|moved (?:my|our)) (?P<t>[\w"
+            rf" ]+?)(?: from .+?)?(?: up| down)? to {_V}"
+        ),
+        _any,
+    ),
+    (
         "dislikes",
         rf"(?:hate|hates|hated|dislike|dislikes|loathe|loathes|detest|detests|despise|despises|resent|abhor) {_V}",
         is_thing,
@@ -423,7 +432,11 @@ PREDICATES = _rows(
         ),
         is_thing,
     ),
-    ("dislikes", rf"{_BE} (?:sick of|tired of|fed up with|over|scared of|afraid of|terrified of) {_V}", is_thing),
+    (
+        "dislikes",
+        rf"{_BE} (?:sick of|tired of|fed up with|over(?! the moon)|scared of|afraid of|terrified of) {_V}",
+        is_thing,
+    ),
     ("dislikes", rf"(?:have|has) (?:gone off|grown tired of|come to hate|grown to hate) {_V}", is_thing),
     ("dislikes", r"(?P<v>.+) (?:is|are) not (?:my (?:thing|cup of tea|jam|favourite)|for me)\b", is_thing),
     (
@@ -662,9 +675,17 @@ CLAUSES = _rows(
         is_thing,
     ),
     ("avoids", rf"{_V} (?:is|are) (?:something |things )?I do not (?:eat|drink|touch)", is_thing),
-    ("own_new", r"I (?:have|have got|got) a new (?P<t>\w+)(?:,| called| named) (?P<v>(?-i:[A-Z]).+)", is_name),
+    ("own_new", r"(?:I|we) (?:have|have got|got) a new (?P<t>\w+)(?:,| called| named) (?P<v>(?-i:[A-Z]).+)", is_name),
     ("pet", rf"(?P<v>\w+) is (?:my|our) {ANIMAL}\b", is_word),
     ("kin_name", rf"(?P<v>(?-i:[A-Z])\w+) is (?:my|our) (?:new )?(?P<k>{KIN_WORD})\b", is_name),
+    (
+        "kin_name",
+        (
+            r"(?:I|we) (?:have|have got|got) a new (?P<k>boss|manager|supervisor|mentor|assistant|teacher)"
+            r"(?:,| called| named) (?P<v>(?-i:[A-Z])[\w-]+)"
+        ),
+        is_name,
+    ),
     (
         "hobby",
         (

@@ -7,6 +7,7 @@ from sharpwave.memory.extract.values import thing_key
 
 _ENGLISH = re.compile(
     r"\b(?:the|is|are|and|of|to|my|it|you|have|not|that|with|for|this|but|at|from|i'm|been|has|our|we|off|can't"
+    r"|turned|yesterday|today|lives|works|goes|likes|loves|moved|still|now|she|they|his|her"
     r"|don't)\b",
     re.IGNORECASE,
 )
@@ -70,7 +71,10 @@ _SLOTS = tuple(
 )  # fmt: skip
 _OVER = re.compile(
     r"\b(?:nicht|kein\w*)\b.*\bmehr\b|\bya\s+no\b|\b(?:ne|n['’]\w*)\b.*\bplus\b|\bnão\b.*\bmais\b|\bjá\s+não\b"
-    r"|\bnon\b.*\bpiù\b|不再|已经不|もう.*(?:ない|ません)|やめ(?:た|ました)|더\s*이상",
+    r"|\bnon\b.*\bpiù\b|不再|已经不|不.*了$|もう.*(?:ない|ません)|やめ(?:た|ました)|더\s*이상"
+    r"|\b(?:gestorben|verstorben|tot|gekündigt|aufgegeben|aufgehört|abgesagt|verkauft|murió|ha\s+muerto|falleció|dejé"
+    r"|vendí|cancelé|est\s+mort\w*|est\s+décédé\w*|ai\s+(?:quitté|arrêté|vendu|annulé)|è\s+mort[oa]|morreu)\b"
+    r"|死了|去世|卖了|取消了|戒了|亡くなりました|死にました|売りました|辞めました",
     re.IGNORECASE,
 )
 _FUNCTION = frozenset(
@@ -78,9 +82,14 @@ _FUNCTION = frozenset(
     " einen in im auf mit und zu"
     " yo ya no tengo soy estoy mi mis un una el la los las de del en con y a que al me"
     " je j ne n ai suis plus pas mon ma mes le les des du une à au aux et dans il elle est"
+    " ist sind hat gestorben verstorben tot gekündigt aufgegeben aufgehört abgesagt verkauft meiner unser unsere"
+    " murió ha muerto falleció dejé vendí cancelé nuestro nuestra"
+    " est mort morte décédé décédée quitté arrêté vendu annulé notre nos"
     " eu não já mais tenho sou meu minha o os as um uma em do da no na io non più ho sono il lo gli mio mia di".split()
 )
-_MARKS = re.compile(r"我|不再|已经|了|。|私は|僕は|俺は|もう|は|を|が|に|ません|ない|です|ます")
+_MARKS = re.compile(
+    r"我们|我的?|死了|去世|卖了|取消了|戒了|不再|已经|在|不|了|。|私は|僕は|俺は|もう|は|を|が|に|やめました|やめた|亡くなりました|死にました|売りました|辞めました|ません|ない|です|ます"
+)
 _OWN = (
     re.compile(
         r"\bmein\w{0,2}\s+(?P<t>[\w -]+?)\s+(?:ist|heißt|sind)\s+(?:jetzt\s+|nun\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
+from sharpwave.memory.meanings import telling, unsaid
 from sharpwave.memory.phrases import changes, corrects, covered, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
@@ -20,6 +21,9 @@ AT_MOST = 200
 NEWS_AT_MOST = 14
 """Words of a statement that is tied to the user only by being news of something known."""
 
+FRAGMENT_AT_MOST = 8
+"""Words of a fragment that is tied to the user only by what is known."""
+
 _SAFETY = re.compile(
     r"\b(?:allerg\w+|anaphyla\w+|diabet\w+|epilep\w+|asthma\w*|medication|insulin|epipen|pregnan\w+|surgery|cancer"
     r"|disab\w+|wheelchair|diagnos\w+|celiac|coeliac|emergency)\b",
@@ -27,7 +31,7 @@ _SAFETY = re.compile(
 )
 _TELEGRAPHIC = frozenset(
     "allergy diet origin home_city home_country job employer age birthday handedness marital_status condition pet"
-    " language likes dislikes vehicle weight commute".split()
+    " language studies likes dislikes vehicle weight commute".split()
 )
 _PAST_EVENT = re.compile(
     r"\b(?:I|we)\s+(?:\w+ly\s+|just\s+|also\s+|finally\s+)?(?:have\s+|has\s+)?(?:just\s+)?(?:\w+ed|went|bought|got"
@@ -190,8 +194,10 @@ def _tied(
         return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
     if about := _news_of(text, known):
         return Reading(about)
-    if _points_back(text):
+    if _points_back(text) and not re.search(r"\b(?:my|our)\b", text, re.IGNORECASE):
         return None
+    if fragment := _fragment_of(text, known):
+        return Reading(fragment)
     if first_person(text):
         return Reading(speaker) if not re.match(r"(?:me|us|mine|ours)\b", text, re.IGNORECASE) else None
     words = {w.casefold() for w in re.findall(r"[A-Z][\w-]+", text)}
@@ -213,6 +219,24 @@ def _news_of(text: str, known: Sequence[Recall]) -> str | None:
         return None
     hit = next((k.memory for k in known if k.memory is not None and covered(topic, stems(k.text)) >= 0.5), None)
     return hit.subject if hit else None
+
+
+_STATE = re.compile(
+    r"\b(?:still|as (?:ever|usual|always)|now|these days|switched|moved|any ?more|no longer|again|turned|since|not|here)\b",
+    re.IGNORECASE,
+)
+
+
+def _fragment_of(text: str, known: Sequence[Recall]) -> str | None:
+    """Return whom the known statement is about that a few words without "I" say again, or say how it stands now."""
+    words = telling(stems(text))
+    if not words or len(text.split()) > FRAGMENT_AT_MOST or first_person(text):
+        return None
+    for memory in (k.memory for k in known if k.memory is not None):
+        left = unsaid(words, stems(f"{memory.text} {memory.value or ''} {memory.subject}"))
+        if not left or (left < words and len(left) <= 2 and _STATE.search(expanded(text))):
+            return memory.subject
+    return None
 
 
 def _kind(reading: Reading, text: str) -> Kind:

@@ -40,7 +40,8 @@ _NOUN = (
 _WHO = rf"{_NOUN}(?:{KIN_WORD})s?|{_NOUN}{ANIMAL}"
 _NAMED = r"(?P<n>,? (?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?,?)"
 _PERSON = _re(
-    rf"(?:(?P<m>(?-i:[A-Z])[\w-]+), )?(?:my|our) (?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,|,)?"
+    rf"(?:(?P<m>(?-i:[A-Z])[\w-]+), )?(?:(?:my|our) |(?=(?:mum|mom|dad|gran|granny|grandma|grandpa|nan)\b))"
+    rf"(?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,|,)?"
     rf" (?P<p>(?!and I\b).+)"
 )
 _NAME_OF = _re(
@@ -87,7 +88,7 @@ _MAYBE = _re(
 
 _COMMAND = _re(
     r"\W*(?:(?:please|ok|okay|actually|no|oh|and|also|you can|can you|could you)\W+)*(?:forget|scrap|delete|remove"
-    r"|erase|drop|disregard|ignore|unlearn)"
+    r"|erase|drop|disregard|ignore|unlearn|never mind|strike)"
     r" (?:(?:about|everything about|all) )?(?:the (?:fact|thing|bit|part) )?(?:that )?(?:what I (?:said|told"
     r" you)(?: before)?(?: about)?|what you know about)?\s*(?P<p>.*)"
 )
@@ -106,24 +107,29 @@ _NOT = _re(
 )
 _GAVE_UP = _re(
     r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit"
-    r"|quitting|stopped|stop|ceased|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
+    r"|quitting|stopped|stop|ceased|ended|terminated|discontinued|came off|come off|went off|let go of|did not renew|have not renewed|(?:finished|completed)(?= (?:the|my|our) (?!degree|phd|master|studies|training))|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
     r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned"
     r" as|cut out|sworn off|stepped down (?:from|as)|left(?= (?:the|our|my) (?:.* )?(?:council|club|team|band"
     r"|group|choir|board|committee|class|course|party|church|union|company|firm|gym|league|society|association"
-    r"|project)\b| (?:the|my|our) \w+$)|off(?= (?:the|my|all) )|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b"
+    r"|employ|project)\b| (?:the|my|our) (?!house|home|office|building|room|flat|apartment|party|airport|hotel|car|door"
+    r"|keys|dog|cat|kids|children|baby|phone|lights?|oven|table|country|city|town|shop|meeting)\w+$)|off(?= (?:the|my|all) )|withdrew from|pulled out of|backed out of|opted out of|unsubscribed from) (?P<p>(?!by\b|at\b"
     r"|in\b|for\b|to\b|off\b|my phone).+)"
 )
 _GAVE_AWAY = _re(
     r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated"
     r"|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
-    r"|(?:gave|give|given) (?:my |our |the )(?P<q>.+?) (?:away|up)\b|forgot all (?:my|the) (?P<r>.+)"
+    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed)\b"
+    r"|(?:had to )?let (?:my |our |the )(?P<l>.+?) (?:lapse|expire|run out|go)\b"
+    r"|(?:gave|give|given|handed|passed) (?:my |our |the )(?P<q>.+?) (?:away|up|back|over|on)\b"
+    r"|(?:have |has )?sold (?P<n>(?-i:[A-Z])[\w-]+)(?! for\b)|forgot all (?:my|the) (?P<r>.+)"
 )
 _JOBLESS = _re(
-    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from|handed in my notice at) (?:my|the|his"
+    r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from) (?:my|the|his"
     r"|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off"
-    r"|fired|made redundant|let go|sacked)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
+    r"|fired|made redundant|let go|sacked)|handed in my notice|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
+_MOVED_OUT = _re(r"(?:have |has )?moved (?:out of|away from) (?P<v>(?!.* (?:to|into) )(?-i:[A-Z]).+)")
 _SPLIT = _re(
     r"(?:(?:I|we|have|has|are|got|(?:my [\w-]+|(?P<y>(?-i:[A-Z])\w+)) and I) )*(?:broke up|broken up|split(?: up)?"
     r"|separated|got divorced|divorced|no longer together|not together any more|not a couple any more|called it"
@@ -136,9 +142,14 @@ _DIED = _re(
 )
 _OVER = _re(
     r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were"
-    r"|has|have) (?:off(?: my list)?$|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone|over"
+    r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?! (?:up|down|to|from|over|back|on|by|off|well)\b)|over"
     r"|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the"
-    r" table|cleared up)\b)"
+    r" table|finished$|ended$|(?:been )?stolen|moved out|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up|split up|finished$|ended$|moved out"
+    r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
+)
+_FADED = _re(
+    r"(?P<a>(?:me|us|my|our)\b.*?) (?:(?:is|are|am|do|does|have|has|can) )?(?:no longer|not(?=.* any (?:more|longer)\b))"
+    r" (?P<b>.+?)(?: any (?:more|longer)\b.*)?$"
 )
 _MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
 
@@ -185,6 +196,8 @@ def _read(said: str, antecedent: str | None, names: frozenset[str]) -> Reading |
         found = _clause(candidate) or _sentence(candidate, antecedent, names)
         if found:
             return found
+    if faded := _FADED.match(said):
+        return Reading(value=f"{faded['a']} {faded['b']}".strip(), retract=True)
     return None
 
 
@@ -206,7 +219,7 @@ def _clause(said: str) -> Reading | None:
     if split := _SPLIT.match(said):
         return _apart(split)
     if over := _OVER.match(said):
-        return _object_gone(over["v"] or over["w"] or over["x"])
+        return _object_gone(next(over[g] for g in "vwxut" if over[g]))
     return _row(said, CLAUSES)
 
 
@@ -263,10 +276,12 @@ def _gone(predicate: str) -> Reading | None:
         return Reading(attribute="job", value=value or None, retract=True)
     if (left := _LEFT.match(predicate)) and not re.search(r"\b(?:for|and)\b", left["v"]):
         return Reading(attribute="employer", value=clean(left["v"], "employer"), retract=True)
+    if (out := _MOVED_OUT.match(predicate)) and (place := clean(out["v"], "home")):
+        return Reading(attribute=place_attribute(place), value=place, retract=True)
     if split := _SPLIT.match(predicate):
         return _apart(split)
     if away := _GAVE_AWAY.match(predicate):
-        return _object_gone(away["p"] or away["q"] or away["r"])
+        return _object_gone(next(away[g] for g in "pqrsln" if away[g]))
     if up := _GAVE_UP.match(predicate):
         return _object_gone(up["p"])
     return _denied(predicate)
@@ -281,6 +296,8 @@ def _denied(predicate: str) -> Reading | None:
     for pattern in (_NOT_ANY_MORE, _NO_LONGER, _NOT):
         if not (found := pattern.match(predicate)):
             continue
+        if pattern is _NOT_ANY_MORE and found["be"] and (beside := re.match(r"(?:with|at|in) (.+)", found["p"])):
+            return replace(_object(beside[1]), attribute=None, retract=True)
         inner = re.sub(r"^the one (?:who is |with )?|(?<=^have )no (?!allerg)|(?<=^has )no ", "", found["p"])
         if re.match(r"(?:allergic to|have|sensitive to|on) (?:any(?:thing)?\b|no\b)", inner):
             return _none(inner)
@@ -354,6 +371,10 @@ def _kin_name(kin: str, name: str) -> Reading:
     return Reading(attribute=kind, value=name) if kind in ("spouse", "partner") else Reading(kin, "name", name)
 
 
+_OWN_NAMES = {"employer": "employer", "firm": "employer", "major": "studies", "degree": "studies"}
+"""What people call a slot of theirs."""
+
+
 def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str | None:
     thing = groups.get("t") or ""
     if attribute == "home":
@@ -366,7 +387,7 @@ def _attribute(attribute: str, value: str, groups: dict[str, str | None]) -> str
         key = thing_key(thing)
         if set(re.split("_", key)) & (ANIMALS | KIN.keys()):
             return None
-        return f"{key}_kind" if key in SLOTS else key
+        return _OWN_NAMES.get(key) or (f"{key}_kind" if key in SLOTS else key)
     if attribute == "schedule":
         return f"schedule:{thing_key(_activity(thing))}"
     if attribute == "date" and re.match(r"(?:\w+days|weekdays?|weekends?|\w+day (?:\w+s))\b", value, re.IGNORECASE):
@@ -386,7 +407,9 @@ _ACTIVITY = re.compile(
 
 def _activity(words: str) -> str:
     """Return what a habit is about ("go to the gym" is about the gym)."""
-    return re.sub(r" (?:days?|slot|time|sessions?|lessons?|class|classes)$", "", _ACTIVITY.sub("", words)) or words
+    return (
+        re.sub(r" (?:days?|slot|time|sessions?|lessons?|class|classes|is|are)$", "", _ACTIVITY.sub("", words)) or words
+    )
 
 
 def names_a_person(value: str) -> bool:

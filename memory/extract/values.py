@@ -71,7 +71,7 @@ _VERBS_AFTER_AND = (
     "|never|usually|our|he|she|they|we|i|will|take|make|teach|run|bought|became|adopted|don't|not|married"
 )
 _END = re.compile(
-    rf"""\s+(?:because|cause|cuz|since|so\ that|so|but|when|whenever|while|if|after|until|till|which|who|whose|where
+    rf"""\s+(?:and\ (?:he|she|they|it|then|so)\b(?:'s|\ )|because|cause|cuz|since|so\ that|so|but|when|whenever|while|if|after|until|till|which|who|whose|where
       |although|though|unless|as\ well|as|too|again|instead
     |at\ the\ moment|these\ days|nowadays|right\ now|any\ ?more|any\ longer|after\ all|lol|haha|btw|though|ago
       |already|by\ the\ way|at\ all|altogether|for\ good|completely|entirely|for\ \w+\ reasons|of\ all\ time
@@ -147,7 +147,7 @@ _NATIONAL = re.compile(r"(?:ish|ese|ch|man|ian|ean|can|gian|ani|iot|wegian|ek|ol
 def clean(raw: str, attribute: str) -> str:
     """Return the value within `raw`: cut where the phrase ends, without article and outer punctuation; "" if none is left."""
     value = raw.strip()
-    if not attribute.startswith(("birthday", "date:", "deadline:", "schedule", "phone", "email", "address", "plan")):
+    if not attribute.startswith(("birthday", "date", "deadline", "schedule", "phone", "email", "address", "plan")):
         value = _END.sub("", f" {value}")
     if attribute in ("home", "origin", "home_city", "employer", "school", "name", "partner", "spouse", "kin_name"):
         value = _PLACE_END.sub("", value)
