@@ -116,13 +116,14 @@ def build_agent(
         "retrieve",
         node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores, floor, buffer)),
     )
+    if memory is not None:
+        graph.add_node("assemble", assemble_node(memory, buffer, tokens_of(bound)))
     graph.add_node("respond", node("respond", respond, Responder, template_node))
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "retrieve")
     if memory is None:
         graph.add_edge("retrieve", "respond")
     else:
-        graph.add_node("assemble", assemble_node(memory, buffer, tokens_of(bound)))
         graph.add_edge("retrieve", "assemble")
         graph.add_edge("assemble", "respond")
     after = END if write == "off" else "keep"
