@@ -28,13 +28,12 @@ from tenacity import (
     wait_exponential,
 )
 
-from sharpwave.graphs.keep import said
+from sharpwave.graphs.keep import learn, said
 from sharpwave.graphs.nodes import Node
 from sharpwave.graphs.state import Context, State, context_of, milliseconds
 from sharpwave.graphs.write import used
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, StoreError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.rules import RulesExtractor
@@ -115,7 +114,7 @@ class BackgroundWriter:
         """
         if self._queue.put(turn) == "done":
             self.memory.queue([turn])  # whatever was answered since is kept verbatim
-            Episodes(self.memory).record(turn)
+            learn(self.memory, turn)
             return
         self._runs[_key(turn)] = {"recalled": recalled, "cited": cited}, budget
         self._schedule([turn.owner], self.quiet)
@@ -266,7 +265,7 @@ class BackgroundWriter:
 
     def _attempt(self, turn: Turn) -> None:
         waits = self.memory.queue([turn])
-        Episodes(self.memory).record(turn)
+        learn(self.memory, turn)
         if not waits:
             return
         uses, budget = self._runs.get(_key(turn), ({}, UNLIMITED))

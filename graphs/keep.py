@@ -14,6 +14,7 @@ from sharpwave.graphs.state import Context, State, context_of, failure, last_exc
 from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import ModelError, OwnershipError
 from sharpwave.memory.gate import worth_reading
+from sharpwave.memory.procedures import Procedures
 from sharpwave.memory.records import Turn, Usage
 from sharpwave.memory.secrets import kinds_in
 from sharpwave.memory.store import MemoryStore
@@ -41,7 +42,7 @@ def keep_node(memory: MemoryStore) -> Node:
             return fresh
         try:
             kept = memory.queue([told])
-            Episodes(memory).record(told)
+            learn(memory, told)
             older = _failed_before(memory, told) if kept and exchange_of(state) else None
             if older is not None:
                 memory.queue([older])  # it may have failed before it was kept verbatim
@@ -69,6 +70,12 @@ def keep_node(memory: MemoryStore) -> Node:
         }
 
     return keep
+
+
+def learn(memory: MemoryStore, turn: Turn) -> None:
+    """Keep what a turn did with tools as episodes, and learn from each what worked."""
+    for episode in Episodes(memory).record(turn):
+        Procedures(memory).learn(turn.owner, episode)
 
 
 def exchange_of(state: State) -> list[BaseMessage]:
