@@ -257,10 +257,12 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
     own = [message for message in state["messages"] if isinstance(message, SystemMessage)]
     said = [message for message in state["messages"] if not isinstance(message, SystemMessage)]
     asked = count_messages(said[-1:], estimate)
+    summary = Summary.model_validate(state["summary"]) if state.get("summary") else None
+    before = said[summary.covers(said) : -1] if summary else said[:-1]
     fixed = estimate(told(_PROFILE, render("guidance", lines=_EXPERIENCES))) + count_messages(own, estimate)
     recalled, profile = shown_in(state)
     sections = {
-        "summary": [Summary.model_validate(state["summary"]).text] if state.get("summary") else [],
+        "summary": [summary.text] if summary else [],
         "procedural": state.get("procedural", []),
         "profile": labelled(profile, context, len(recalled) + 1),
         "facts": labelled(recalled, context),
@@ -270,7 +272,7 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
         buffer.budget,
         system=min(fixed, max(0, buffer.budget - reserve - asked)),  # too little room is for the buffer to say
         query=asked,
-        recent=count_messages(said[:-1], estimate),
+        recent=count_messages(before, estimate),
         tools=reserve,
         sections=sections,
         reserve=0,

@@ -49,7 +49,7 @@ def assemble_node(memory: MemoryStore, buffer: Buffer | None = None, reserve: in
 
 def _gathered(state: State, context: Context, memory: MemoryStore) -> dict[str, Any]:
     said = last_exchange(state["messages"])
-    asked = question_in(said[0].text) if said else ""
+    asked = question_in(state["messages"][-1].text)
     recalled = [Recall.model_validate(hit) for hit in state.get("recalled", [])]
     turn = turn_of(said, context, "-") if said else None
     found = gather(

@@ -53,8 +53,9 @@ class Loser(NamedTuple):
 def resolve(statements: Sequence[Statement], now: datetime) -> tuple[list[Statement], list[Loser]]:
     """Return the statements that may be shown, in their order, and those that lost to another one.
 
-    Two statements conflict when they give one single-valued slot different values, or when neither has a slot, their
-    vectors say that they speak of the same (cosine 0.85), and they differ in a number, a name, or in whether they deny it.
+    Two statements conflict when they give one single-valued slot different values; or when they come from different kinds of
+    memory, not both have a slot, their vectors say that they speak of the same (cosine 0.85), and they differ in a number, a
+    name, or in whether they deny it. (Within one kind, what reads alike is as a rule a list: invoice 1041 and invoice 1042.)
     """
     strongest = sorted(statements, key=lambda one: (-one.rank(now), -one.at.timestamp()))
     kept: list[Statement] = []
@@ -78,7 +79,9 @@ def _conflict(one: Statement, other: Statement) -> bool:
             and bool(one.value and other.value)
             and folded(one.value or "") != folded(other.value or "")
         )
-    if one.vector is None or other.vector is None or float(one.vector @ other.vector) < SAME_TOPIC:
+    if one.kind == other.kind or one.vector is None or other.vector is None:
+        return False
+    if float(one.vector @ other.vector) < SAME_TOPIC:
         return False
     return details(one.text) != details(other.text) or negated(one.text) != negated(other.text)
 

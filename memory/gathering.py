@@ -76,9 +76,12 @@ def gather(
     lived = Episodes(store).similar(owner, query, EXPERIENCES, agent=agent, now=moment) if query.strip() else []
     episodes = [found.episode for found in lived]
     vectors = _vectors(store, owner, [*recalled, *held], [*strategies, *episodes])
-    statements = [*_working(said), *(_procedural(one, vectors) for one in strategies)]
-    statements += [_semantic(hit.memory, vectors) for hit in (*held, *recalled) if hit.memory is not None]
-    statements += [_episodic(one, vectors) for one in episodes]
+    statements = [
+        *_working(said),
+        *(Statement(one.id, "procedural", _says(one), one.moment, vector=vectors[one.id]) for one in strategies),
+        *(_semantic(hit.memory, vectors) for hit in (*held, *recalled) if hit.memory is not None),
+        *(Statement(one.id, "episodic", _says(one), one.moment, vector=vectors[one.id]) for one in episodes),
+    ]
     kept, lost = resolve(statements, moment)
     shown = {one.id for one in kept}
     return Gathered(
@@ -104,10 +107,14 @@ def _vectors(
     """Return the vectors of memories beside those of procedures and episodes; none where there are none of the latter."""
     if not records:
         return {}
-    texts = {hit.id: hit.text for hit in hits if hit.memory is not None}
-    texts |= {one.id: one.steps[0] if isinstance(one, Procedure) else one.lesson or one.task for one in records}
+    texts = {hit.id: hit.text for hit in hits if hit.memory is not None} | {one.id: _says(one) for one in records}
     store.embed(list(texts.values()))
     return {name: store.vector(text) for name, text in texts.items()}
+
+
+def _says(record: Procedure | Episode) -> str:
+    """Return what a record says to a situation: its steps, or its lesson."""
+    return " ".join(record.steps) if isinstance(record, Procedure) else record.lesson or record.task
 
 
 def _working(said: Turn | None) -> list[Statement]:
@@ -124,16 +131,6 @@ def _working(said: Turn | None) -> list[Statement]:
 def _semantic(memory: Memory, vectors: Mapping[str, np.ndarray]) -> Statement:
     slot = (memory.subject, memory.attribute, memory.value)
     return Statement(memory.id, "semantic", memory.text, memory.valid_from, *slot, vectors.get(memory.id))
-
-
-def _procedural(procedure: Procedure, vectors: Mapping[str, np.ndarray]) -> Statement:
-    text = " ".join(procedure.steps)
-    return Statement(procedure.id, "procedural", text, procedure.moment, vector=vectors.get(procedure.id))
-
-
-def _episodic(episode: Episode, vectors: Mapping[str, np.ndarray]) -> Statement:
-    text = episode.lesson or episode.task
-    return Statement(episode.id, "episodic", text, episode.moment, vector=vectors.get(episode.id))
 
 
 def _told(lost: Loser) -> Outweighed:

@@ -33,7 +33,8 @@ class About(NamedTuple):
     utterances: list[tuple[int, str, str]]
     """Row, thread and message id."""
     records: list[str]
-    """Ids of episodes, sessions and the like that come from those messages, or hold the words of the memory."""
+    """Ids of episodes, sessions and the like that come from those messages, hold the words of the memory, or were learned from
+    such a record."""
 
 
 def of_owner(connection: Connection, number: int, owner: str) -> Target:
@@ -89,18 +90,19 @@ def _with_derived(connection: Connection, number: int, ids: Sequence[str]) -> li
 
 
 def _telling(connection: Connection, number: int, ids: Sequence[str], said: set[tuple[str, str]]) -> list[str]:
-    """Return the ids of records that come from these messages, or hold the words of these memories."""
+    """Return the ids of records that come from these messages, hold the words of these memories, or were learned from such."""
     words = _words_of(connection, number, ids)
     kept = connection.exec_driver_sql(
         "SELECT id, record FROM records WHERE owner = ?" if words else "SELECT 1, 1 WHERE ? < 0", (number,)
     )
+    records = [(record_id, json.loads(text)) for record_id, text in kept]
     found = []
-    for record_id, text in kept:
-        record = json.loads(text)
+    for record_id, record in records:
         holding = any(word in semantic.folded(part) for part in words_in(record) for word in words)
         if holding or (record.get("thread"), record.get("message_id")) in said:
             found.append(record_id)
-    return found
+    learned = [record_id for record_id, record in records if {*record.get("learned_from", ())} & {*found}]
+    return [*found, *(record_id for record_id in learned if record_id not in found)]
 
 
 def _words_of(connection: Connection, number: int, ids: Sequence[str]) -> set[str]:

@@ -57,6 +57,7 @@ def test_the_stronger_of_two_that_disagree_is_shown(strong: Statement, weak: Sta
             said("semantic", "Lived in Oslo", attribute="former:home_city", value="Oslo"),
         ),
         (said("semantic", "Likes tea", vector=ALIKE), said("working", "Loves tea", vector=ALIKE)),
+        (said("semantic", "Paid invoice 1041", vector=ALIKE), said("semantic", "Paid invoice 1042", vector=ALIKE)),
         (said("semantic", "Has 2 cats"), said("working", "Has 3 cats")),
         (
             said("semantic", "Has 2 cats", vector=ALIKE),

@@ -450,7 +450,7 @@ def test_purging_a_memory_takes_the_episodes_that_tell_of_it(
     episodes.synthesise("ana", [episode.id, other], keep=True)
     memory = next(memory for memory in store.memories("ana") if "Quixotown" in memory.text)
     done = purge_memory(store, "ana", memory.id)
-    assert done.complete and done.rows["records"] == 1
+    assert done.complete and done.rows["records"] == 2  # the episode, and the procedure that was learned from it
     assert [e.id for e in episodes.find("ana")] == [other]
     assert store.memories("ana", kinds=("insight",)) == [] and verify(store).healthy
     assert not any(
