@@ -59,7 +59,8 @@ def same_subject(candidate: Candidate, memory: Memory) -> bool:
     if one.split()[-1] == other.split()[-1] and (_ANOTHER.match(one) or _ANOTHER.match(other)):
         return False
     if one == "user" and candidate.attribute is None:  # "We moved Jonah to another school"
-        return bool(re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE))
+        acted = re.match(r"(?:I|we|they)\b", candidate.text, re.IGNORECASE)
+        return bool(acted and re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE))
     if "user" in (one, other):
         return False
     return bool(
