@@ -27,6 +27,9 @@ _ALIKE = (
     "flat apartment",
     "house home",
     "live reside residence dwell based home",
+    "wohne lebe wohnen leben",
+    "habite vis vivons habitons",
+    "vivo casa vivimos",
     "work employ employer employed employment employee job company firm works",
     "job profession occupation living trade career",
     "doctor gp physician",
@@ -100,7 +103,7 @@ _ALIKE = (
 """Each line: words of which one may stand for another. A word may stand in several lines."""
 
 _BROADER = {
-    "child": "son daughter baby toddler boy girl twins",
+    "child kid": "son daughter baby toddler boy girl twins",
     "parent": "mother father mum dad mom",
     "sibling": "brother sister twin",
     "pet": "dog cat rabbit parrot hamster tortoise bird fish horse greyhound spaniel puppy kitten",
@@ -122,7 +125,7 @@ _BROADER = {
     "runner": "marathon",
     "gym": "workout weights",
 }
-"""A word, and narrower ones: who has named one of these has said the word."""
+"""Words, and narrower ones: who has named one of these has said the words."""
 
 _EMPTY = frozenset().union(
     *(
@@ -135,11 +138,11 @@ _EMPTY = frozenset().union(
                 " do come put mean guess think well please oh no fave fav stand bear"
             ),
             (
-                "ich bin habe mein meine meinen meiner ist sind der die das ein eine einen im in am bei immer noch weiterhin nach"
+                "ich bin habe mein meine meinen meiner ist sind der das ein eine einen im in am bei immer noch weiterhin nach"
                 " wie vor und zu als für mit heißt"
             ),
             (
-                "yo soy estoy tengo mi mis es son el la los las un una en de del sigo sigue todavía aún que se llama como a con"
+                "yo soy estoy tengo mi mis es el la los las un una en de del sigo sigue todavía aún que se llama como a con"
                 " siendo"
             ),
             "je j ai suis mon ma mes est sont le la les un une des à au aux en chez toujours encore c qui s appelle et l d du de",

@@ -43,9 +43,9 @@ def test_the_set_is_large_enough_and_a_fifth_of_it_is_not_english() -> None:
     assert set(turns) == {"en", "de", "es", "fr", "zh", "ja"}
 
 
-def test_the_two_parts_are_of_one_size_and_share_no_wording() -> None:
+def test_the_part_held_back_is_large_and_shares_no_wording_with_the_other() -> None:
     said = {part: [t.user.casefold() for c in labelled.load(part) for t in c.turns] for part in ("tune", "held")}
-    assert abs(len(said["tune"]) - len(said["held"])) < 0.1 * len(said["tune"])
+    assert len(said["held"]) >= 300
     assert not set(said["tune"]) & set(said["held"])
 
 
@@ -55,7 +55,7 @@ def test_each_part_has_all_operations_and_many_turns_with_nothing_to_keep(part: 
     ops = Counter(fact.op for case in cases for _, fact in facts(case))
     assert min(ops["UPDATE"], ops["DELETE"]) >= 20 and ops["NOOP"] >= 10 and ops["ADD"] >= 100
     quiet = [not turn.facts for case in cases for turn in case.turns]
-    assert sum(quiet) >= 0.3 * len(quiet)
+    assert sum(quiet) >= 100
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
@@ -391,12 +391,12 @@ def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
 # What the rules reach on the committed set
 
 LEAST = {
-    "tune": {"precision": 0.95, "recall": 0.95, "accuracy": 0.94, "update_recall": 0.87, "delete_recall": 0.9},
-    "held": {"precision": 0.95, "recall": 0.92, "accuracy": 0.82, "update_recall": 0.63, "delete_recall": 0.65},
+    "tune": {"precision": 0.95, "recall": 0.95, "accuracy": 0.95, "update_recall": 0.82, "delete_recall": 0.93},
+    "held": {"precision": 0.95, "recall": 0.92, "accuracy": 0.86, "update_recall": 0.66, "delete_recall": 0.67},
 }
 MOST = {
     "tune": {"unsupported": 0, "duplicate": 0.02, "lost": 0.02},
-    "held": {"unsupported": 0.01, "duplicate": 0.08, "lost": 0.02},
+    "held": {"unsupported": 0.01, "duplicate": 0.05, "lost": 0.02},
 }
 
 

@@ -202,6 +202,62 @@ def test_what_is_asked_to_be_updated_or_confirmed_is_read() -> None:
     assert (update.op, confirm.op) == ("UPDATE", "NOOP")
 
 
+AGAIN = [
+    # known, said again in other words
+    ("I work for Nokia.", "Nokia is my employer."),
+    ("I teach maths.", "I'm a maths teacher."),
+    ("I live in a flat in Bergen.", "My apartment is in Bergen."),
+    ("I have a girlfriend called Sam.", "Sam is my girlfriend."),
+    ("My mum lives in Leeds.", "My mother lives in Leeds, as I mentioned."),
+    ("I don't drink alcohol.", "No alcohol for me."),
+    ("I always fly with Finnair.", "Finnair is my airline."),
+]
+OTHERS = [
+    # known, said, which is not the same, nor in its place
+    ("My son is called Ned.", "My other son is called Gil."),
+    ("My sister lives in York.", "I live in York."),
+    ("I play tennis on Tuesdays.", "I didn't play tennis yesterday."),
+    ("I work at Fennel Books.", "I left my umbrella at Fennel Books."),
+    ("I live in a house in Kent.", "I left the house at six."),
+    ("My ankle is sprained.", "My ankle tattoo is a fox."),
+    ("I own a Kindle.", "My Kindle broke."),
+]
+GONE = [
+    ("I'm a member of the Riverside gym.", "I ended my gym membership."),
+    ("I have a subscription to Wired.", "I let my Wired subscription lapse."),
+    ("I work for Nokia.", "I'm not with Nokia any more."),
+    ("My dog is called Biscuit.", "We had to have Biscuit put down on Friday."),
+    ("We have a lodger.", "The lodger has moved out."),
+    ("I'm on antibiotics.", "I finished the antibiotics."),
+]
+
+
+@pytest.mark.parametrize(("before", "said"), AGAIN)
+def test_what_says_nothing_new_is_a_confirmation(before: str, said: str) -> None:
+    assert [d.op for d in decide(said, before, cosine=0.75)] == ["NOOP"]
+
+
+@pytest.mark.parametrize(("before", "said"), OTHERS)
+def test_what_shares_words_but_says_something_else_is_kept_beside(before: str, said: str) -> None:
+    assert {d.op for d in decide(said, before, cosine=0.75)} <= {"ADD"}
+
+
+@pytest.mark.parametrize(("before", "said"), GONE)
+def test_what_is_named_and_over_is_taken_back(before: str, said: str) -> None:
+    assert [d.op for d in decide(said, before, cosine=0.6)] == ["DELETE"]
+
+
+def test_one_clause_of_a_memory_is_replaced_and_the_other_stays() -> None:
+    known_so = "the greyhound is called Juniper and her vet is Dr Lacey"
+    [decision] = decide("Her vet is Dr Amin now.", known_so, cosine=0.6)
+    assert decision.op == "UPDATE" and decision.text is not None
+    assert "Juniper" in decision.text and "Lacey" not in decision.text
+
+
+def test_times_of_day_differ_in_their_minutes() -> None:
+    assert [d.op for d in decide("My flight is at 14:40.", "My flight is at 14:10.", cosine=0.98)] == ["UPDATE"]
+
+
 def test_it_is_a_policy() -> None:
     assert isinstance(RulesPolicy(), Policy)
 

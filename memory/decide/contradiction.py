@@ -146,7 +146,7 @@ def elsewhere(candidate: Candidate, memory: Memory) -> bool:
     return here["t"].split()[-1].casefold() not in KIN
 
 
-_SINCE = stems("since summer winter spring autumn week month year finally longer last time learn learned can")
+_SINCE = stems("since summer winter spring autumn week month year finally longer last time again learn learned can")
 _ONCE = re.compile(
     r"\b(?:did|was|were|will) not\b|\b(?:yesterday|today|tonight|tomorrow|this (?:morning|afternoon|evening|time)"
     r"|last night)\b",

@@ -67,9 +67,9 @@ def part_about(new: str, old: str) -> str:
 
 def same_topic(new: str, old: str) -> bool:
     """Whether what `new` is about, where it names it, is what `old` speaks of."""
-    mine, theirs = head(new), [topic for part in _PARTS.split(old) if (topic := head(part))]
+    mine, theirs = head(new), head(old)
     if mine and theirs:
-        return any(covered(mine, topic) >= RETOLD or covered(topic, mine) >= RETOLD for topic in theirs)
+        return covered(mine, theirs) >= RETOLD or covered(theirs, mine) >= RETOLD
     return not mine or covered(mine, stems(old)) >= RETOLD
 
 
@@ -89,7 +89,7 @@ def retells(candidate: Candidate, memory: Memory) -> float:
 def takes_over(candidate: Candidate, near: Known) -> bool:
     """Whether a candidate that tells of a change is about this memory, and says something else of it."""
     memory = near.memory
-    if _collects(candidate, memory) or not same_topic(candidate.text, memory.text):
+    if _collects(candidate, memory) or not same_topic(candidate.text, part_about(candidate.text, memory.text)):
         return False
     about = (stems(candidate.subject) & stems(memory.subject)) | _CHANGING
     new, old = stems(_NOW.sub("", core(candidate.text))) - about, stems(memory.text) - about

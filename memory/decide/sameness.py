@@ -59,7 +59,8 @@ def same_subject(candidate: Candidate, memory: Memory) -> bool:
     if one.split()[-1] == other.split()[-1] and (_ANOTHER.match(one) or _ANOTHER.match(other)):
         return False
     if one == "user" and candidate.attribute is None:  # "We moved Jonah to another school"
-        return bool(re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE))
+        acted = re.match(r"(?:I|we|they)\b", candidate.text, re.IGNORECASE)
+        return bool(acted and re.search(rf"\b{re.escape(other)}\b", candidate.text, re.IGNORECASE))
     if "user" in (one, other):
         return False
     return bool(
@@ -139,6 +140,8 @@ def adds(candidate: Candidate, memory: Memory) -> bool:
     return len(more) >= 3 or (len(more) >= 2 and bool(details(core(candidate.text)) - details(memory.text)))
 
 
+_AS_BEFORE = re.compile(r"还是|还(?=在)|仍然|依然|まだ|今でも|今も")
+"""Words for "still" in scripts without spaces, where they would blur the words around them."""
 _AVERSE = {"diet": True, "allergy": True, "avoids": None, "dislikes": None}
 """Slots of what one keeps off, and whether a negation turns that round."""
 
@@ -153,7 +156,7 @@ def averse(text: str, attribute: str | None) -> bool:
 
 def paraphrases(candidate: Candidate, near: Known) -> bool:
     """Whether the candidate only says the memory again: it has no word, number or name that the memory does not say."""
-    memory, said = near.memory, core(candidate.text)
+    memory, said = near.memory, _AS_BEFORE.sub("", core(candidate.text))
     new, old = (
         stems(said) | _who(candidate.subject),
         stems(f"{memory.text} {memory.value or ''}") | _who(memory.subject),

@@ -18,7 +18,7 @@ _TOGETHER = {
     "vehicle": ("vehicle", "possession"),
 }
 _LIST = re.compile(r"(?:(?:[\w'-]+ ){0,3}[\w'-]+, )*(?:[\w'-]+ ){0,3}[\w'-]+,? (?:and|or|&) (?:[\w'-]+ ){0,3}[\w'-]+")
-_FINISHED = re.compile(r"\b(?:finished|completed)\b(?! with)", re.IGNORECASE)
+_FINISHED = re.compile(r"\b(?:I|we|have|just|I've|we've) (?:finished|completed)\b(?! with)", re.IGNORECASE)
 _GOING_ON = re.compile(r"\b(?:I'm|I am|im|we're|we are|doing|taking|go to|attend)\b", re.IGNORECASE)
 """What is finished was going on."""
 _PLACED = re.compile(r" (?:at|in|on|with|for|during) ")

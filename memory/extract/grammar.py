@@ -169,7 +169,7 @@ PREDICATES = _rows(
         "employer",
         (
             rf"(?:(?:have|has) )?(?:joined|started(?: (?:an? )?(?:new )?(?:job|work|working|position|role))? (?:at|for"
-            rf"|with)|got (?:a|the|my) (?:new )?job (?:at|with)) {_V}"
+            rf"|with)|(?:got|found|landed) (?:a|the|my) (?:new )?job (?:at|with)) {_V}"
         ),
         is_name,
     ),

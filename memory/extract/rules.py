@@ -21,7 +21,7 @@ AT_MOST = 200
 NEWS_AT_MOST = 14
 """Words of a statement that is tied to the user only by being news of something known."""
 
-FRAGMENT_AT_MOST = 8
+FRAGMENT_AT_MOST = 10
 """Words of a fragment that is tied to the user only by what is known."""
 
 _SAFETY = re.compile(
@@ -222,7 +222,7 @@ def _news_of(text: str, known: Sequence[Recall]) -> str | None:
 
 
 _STATE = re.compile(
-    r"\b(?:still|as (?:ever|usual|always)|now|these days|switched|moved|any ?more|no longer|again|turned|since|not|here)\b",
+    r"\b(?:still|as (?:ever|usual|always)|now|these days|switched|moved|any ?more|no longer|again|turned|since|not|here|from)\b",
     re.IGNORECASE,
 )
 
