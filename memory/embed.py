@@ -218,7 +218,7 @@ class _Encoder:
     def _means_nothing(self, row: Sequence[int]) -> bool:
         if self.unknown not in row:
             return False
-        known = (self.tokenizer.id_to_token(token) for token in set(row) - {self.unknown})
+        known = (self.tokenizer.id_to_token(token) or "" for token in set(row) - {self.unknown})
         return not any(character.isalnum() for token in known for character in token)
 
 
