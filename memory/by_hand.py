@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, edits, episodic, ledger, portability, times
+from sharpwave.memory import edits, episodic, ledger, portability, times, undoing
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.reading import Reading
@@ -59,7 +59,7 @@ class ByHand(Reading):
 
         def work(connection: Connection) -> list[Applied]:
             number = ledger.enlist_owner(connection, owner)  # again: who was erased meanwhile has no number
-            return [applying.undo(connection, number, event, self.vector, times.now()) for event in chosen]
+            return [undoing.undo(connection, number, event, self.vector, times.now()) for event in chosen]
 
         return self._commit(work)
 

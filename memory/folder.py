@@ -14,11 +14,11 @@ from langchain_core.embeddings import Embeddings
 from sqlalchemy import Connection
 
 from sharpwave.memory import chroma_files, fingerprint, indexing, ledger, rebuild, secrets, times
+from sharpwave.memory.candidates import Nearest
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.indexing import Indexing
 from sharpwave.memory.ledger import Ledger, check_owner
-from sharpwave.memory.recall import Nearest
 from sharpwave.memory.records import Turn
 from sharpwave.memory.vectors import Vectors
 

@@ -5,11 +5,13 @@ from datetime import datetime
 
 import numpy as np
 
-from sharpwave.memory import edits, episodic, knowing, ledger, semantic, times
+from sharpwave.memory import choosing, edits, episodic, knowing, ledger, semantic, times
+from sharpwave.memory import neighbours as near
 from sharpwave.memory import recall as finding
 from sharpwave.memory.folder import Folder
 from sharpwave.memory.index import StoreName
 from sharpwave.memory.ledger import Event, check_owner
+from sharpwave.memory.question import Query, When, ending, question_in
 from sharpwave.memory.records import Candidate, Memory, Recall, Turn, Utterance
 from sharpwave.memory.when import resolve_range
 
@@ -62,14 +64,14 @@ class Reading(Folder):
         Raises:
             InputError: a blank owner, or a negative `k` or `budget`.
         """
-        finding.check_limits(k, budget)
+        choosing.check_limits(k, budget)
         check_owner(owner)
         if not query.strip() or k == 0:
             return []
-        question = finding.question_in(query)
-        asked = finding.Query.of(question, self.embed_query(question))
+        question = question_in(query)
+        asked = Query.of(question, self.embed_query(question))
         present = times.utc(now) if now else times.now()
-        when = finding.When(
+        when = When(
             now=present,
             as_of=times.utc(as_of) if as_of else None,
             known_at=times.utc(known_at) if known_at else None,
@@ -82,7 +84,7 @@ class Reading(Folder):
             memories: Iterator[Recall] = iter(())
             utterances: Iterator[Recall] = iter(())
             if "semantic" in stores:
-                memories = finding.varied(
+                memories = choosing.varied(
                     finding.search_memories(
                         connection,
                         number,
@@ -105,7 +107,7 @@ class Reading(Folder):
                     known_at=when.known_at,
                     floor=floor,
                 )
-            kept = finding.within(filter(only, finding.merged(memories, utterances)), k, budget)
+            kept = choosing.within(filter(only, choosing.merged(memories, utterances)), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]
 
     def known(self, turn: Turn, k: int = 10) -> list[Recall]:
@@ -119,9 +121,9 @@ class Reading(Folder):
         if not said:
             return []
         vector = np.mean([self.vector(text) for text in said], axis=0)
-        asked = finding.Query.of(finding.ending(turn.user_text), vector / max(float(np.linalg.norm(vector)), 1e-9))
+        asked = Query.of(ending(turn.user_text), vector / max(float(np.linalg.norm(vector)), 1e-9))
         with self._owned(turn.owner) as (connection, number):
-            return finding.nearby(connection, number, [asked], self._nearest(connection, turn.owner, live=True), k)[0]
+            return near.nearby(connection, number, [asked], self._nearest(connection, turn.owner, live=True), k)[0]
 
     def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
         """Return what a decision about each candidate should see, and the revision of the owner's memories it holds for."""
@@ -130,9 +132,9 @@ class Reading(Folder):
             number = ledger.owner_number(connection, check_owner(owner))
             if number is None:
                 return [[] for _ in candidates], 0
-            asked = [(finding.Query.of(c.text, self.vector(c.text)), c) for c in candidates]
+            asked = [(Query.of(c.text, self.vector(c.text)), c) for c in candidates]
             nearest = self._nearest(connection, owner, live=True)
-            return finding.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
+            return near.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
 
     def get(self, owner: str, memory_id: str) -> Memory:
         """Return the current version of a memory, whatever its status.
