@@ -452,7 +452,7 @@ WAYS = {
     "loop": ("asyncio.run(agent.ainvoke(said, context=context))", 0),
     "exit": ("agent.invoke(said, context=context); sys.exit(3)", 3),
     "error": ("agent.invoke(said, context=context); raise RuntimeError('on purpose')", 1),
-    "ctrl-c": ("agent.invoke(said, context=context); os.kill(os.getpid(), signal.SIGINT); time.sleep(30)", 1),
+    "ctrl-c": ("agent.invoke(said, context=context); os.kill(os.getpid(), signal.SIGINT); time.sleep(30)", -2),
     "sigterm": ("agent.invoke(said, context=context); os.kill(os.getpid(), signal.SIGTERM); time.sleep(30)", 143),
     "sigterm-to-a-loop": (
         """async def serve():
