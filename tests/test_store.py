@@ -817,10 +817,11 @@ def test_a_writer_that_never_ends_is_named_after_a_while(home: Path, monkeypatch
         blocker = FileLock(home / "lock", is_singleton=False)
         monkeypatch.setattr(lock, "TIMEOUT", 0.1)
         monkeypatch.setattr(store._indexing, "lock", lock.FolderLock(home / "lock"))
-        store.add("ana", "Lives in Oslo")
-        with blocker, pytest.raises(StoreError, match="Another process has been writing"):
-            store.index_pending()
-        assert waiting(store) == 1 and len(store.recall("ana", "Oslo")) == 1
+        store.queue([a_turn("ana")])
+        for write in (lambda: store.add("ana", "Lives in Oslo"), store.index_pending):
+            with blocker, pytest.raises(StoreError, match="Another process has been writing"):
+                write()
+        assert store.memories("ana") == [] and waiting(store) == 1
 
 
 def test_utterances_and_their_keywords_agree(store: MemoryStore, ana: str) -> None:
