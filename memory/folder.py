@@ -177,7 +177,8 @@ class Folder:
         def counted(connection: Connection) -> tuple[T, int]:
             return work(connection), rebuild.waiting(connection)
 
-        with self._indexing.lock.exclusive():  # who erases holds it, and cannot wipe the ledger's log beside busy writers
+        # Whoever erases holds this lock to the end, and could not wipe the ledger's log beside busy writers.
+        with self._indexing.lock.exclusive():
             result, waiting = self._write(counted)
         if waiting >= indexing.INDEXED_FROM:
             self.index_pending()
