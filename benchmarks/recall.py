@@ -142,6 +142,7 @@ def _with_memories(memories: Sequence[Memory], embeddings: Embeddings) -> Iterat
     with _temporary(embeddings) as store:
         for owner in dict.fromkeys(memory.owner for memory in memories):
             store.put_memories(owner, [memory for memory in memories if memory.owner == owner], "benchmark")
+        store.index_pending()
         yield store
 
 

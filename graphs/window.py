@@ -11,7 +11,7 @@ from sharpwave.graphs.respond import system_prompt
 from sharpwave.graphs.state import Context, State, context_of, last_exchange, milliseconds, moment, turn_of
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.gathering import gather
-from sharpwave.memory.recall import question_in
+from sharpwave.memory.question import question_in
 from sharpwave.memory.records import Recall
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate

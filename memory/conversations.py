@@ -9,7 +9,7 @@ from datetime import datetime
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from sharpwave.memory import keywords, rows, times
+from sharpwave.memory import choosing, keywords, rows, times
 from sharpwave.memory import recall as finding
 from sharpwave.memory.errors import NotFoundError
 from sharpwave.memory.kinds import Session
@@ -119,7 +119,7 @@ class Conversations:
             now: the present, from which the question's time is read.
             timezone: IANA zone in which it is read.
         """
-        finding.check_limits(k, None)
+        choosing.check_limits(k, None)
         check_owner(owner)
         present = times.utc(now) if now else times.now()
         named = resolve_range(question, present, timezone)

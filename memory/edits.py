@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, cascade, ledger, linking, semantic, times
+from sharpwave.memory import applying, cascade, ledger, linking, semantic, times, undoing
 from sharpwave.memory.applying import Applied, Embed
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.ledger import Event
@@ -98,7 +98,7 @@ def restore(connection: Connection, owner: int, memory_id: str, version: int | N
     if not chosen:
         numbers = ", ".join(str(memory.version) for memory in past)
         raise InputError(f"Memory {memory_id} has no such version to restore; it has {numbers}.")
-    restored = applying.reopen(connection, owner, now, chosen[0], embed, at)
+    restored = undoing.reopen(connection, owner, now, chosen[0], embed, at)
     return _log(connection, owner, "RESTORE", restored, now, f"version {chosen[0].version} restored by hand", at)
 
 
@@ -170,7 +170,7 @@ def undoable(connection: Connection, owner: int, *, last: int, turn: tuple[str, 
     events = ledger.read_events(connection, owner)
     undone = {event.detail["undoes"] for event in events if event.op == "UNDO"}
     chosen = [
-        e for e in reversed(events) if e.op in applying.UNDOABLE and e.seq not in undone and e.memory_id is not None
+        e for e in reversed(events) if e.op in undoing.UNDOABLE and e.seq not in undone and e.memory_id is not None
     ]
     if turn is not None:
         chosen = [event for event in chosen if (event.thread, event.message_id) == turn]

@@ -8,7 +8,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from sharpwave.memory import keywords, reflect, rows, times
+from sharpwave.memory import choosing, keywords, reflect, rows, times
 from sharpwave.memory import recall as finding
 from sharpwave.memory.errors import InputError, OwnershipError
 from sharpwave.memory.kinds import Episode, Outcome, Step
@@ -167,7 +167,7 @@ class Episodes:
             last: so many at most, the latest.
             statuses: which; none is all.
         """
-        finding.check_limits(last, None)
+        choosing.check_limits(last, None)
         with self.store.transaction(owner) as (connection, number):
             return rows.find(
                 *(connection, number, owner, Episode),
@@ -202,7 +202,7 @@ class Episodes:
             outcome, tags, thread, agent, since, until: as of `find`.
             floor: least score that counts.
         """
-        finding.check_limits(k, None)
+        choosing.check_limits(k, None)
         check_owner(owner)
         if not query.strip():
             return []

@@ -5,7 +5,8 @@ its neighbours in the thread.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from sqlalchemy import Connection, select
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import OwnershipError
 from sharpwave.memory.ledger import add_statistics, from_timestamp, insert_row
-from sharpwave.memory.records import Utterance
+from sharpwave.memory.records import Turn, Utterance
 from sharpwave.memory.schema import utterances
 from sharpwave.memory.semantic import written_date
 from sharpwave.memory.sql import fetch, fetch_one
@@ -42,6 +43,37 @@ def known_messages(connection: Connection, owner: int, thread: str, ids: Sequenc
         WHERE owner = ? AND thread = ? AND message_id IN (SELECT value FROM json_each(?))
     """
     return {known for (known,) in fetch(connection, statement, (owner, thread, json.dumps(list(ids))))}
+
+
+def keep(
+    connection: Connection, owner: int, turns: Sequence[Turn], embed: Callable[[str], np.ndarray], at: datetime
+) -> None:
+    """Write the messages of one owner's turns that are not known yet, each after the last of its thread."""
+    batch: list[tuple[Utterance, np.ndarray]] = []
+    seen: set[tuple[str, str]] = set()
+    positions: dict[str, int] = {}
+    for turn in turns:
+        known = known_messages(connection, owner, turn.thread, [message.id for message in turn.messages])
+        for message in turn.messages:
+            if message.id in known or (turn.thread, message.id) in seen or not message.text.strip():
+                continue
+            seen.add((turn.thread, message.id))
+            if turn.thread not in positions:
+                positions[turn.thread] = next_position(connection, owner, turn.thread)
+            utterance = Utterance(
+                owner=turn.owner,
+                thread=turn.thread,
+                message_id=message.id,
+                position=positions[turn.thread],
+                role=message.role,
+                speaker=message.speaker or message.role,
+                text=message.text,
+                said_at=turn.said_at,
+                recorded_at=at,
+            )
+            positions[turn.thread] += 1
+            batch.append((utterance, embed(spoken(utterance.speaker, utterance.text))))
+    put(connection, owner, batch)
 
 
 def put(connection: Connection, owner: int, batch: Sequence[tuple[Utterance, np.ndarray]]) -> None:

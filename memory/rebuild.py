@@ -23,7 +23,7 @@ from sharpwave.memory.records import Memory, Utterance
 from sharpwave.memory.schema import memories, owners, records, term_statistics, utterances
 
 if TYPE_CHECKING:
-    from sharpwave.memory.store import MemoryStore
+    from sharpwave.memory.folder import Folder
 
 Progress = Callable[[str, int, int], None]
 """Hears what is being done (`embedding`, `indexing`), how much of it is done, and of how much."""
@@ -36,7 +36,7 @@ def _unheard(stage: str, done: int, total: int) -> None:
     pass
 
 
-def reindex(store: "MemoryStore", *, embed: bool = False, progress: Progress = _unheard) -> int:
+def reindex(store: "Folder", *, embed: bool = False, progress: Progress = _unheard) -> int:
     """Make the vector index, the keyword tables and the entities anew from the ledger; returns how many rows that has.
 
     Other processes may go on reading and writing. Without `embed` no embedder is needed.
@@ -61,7 +61,7 @@ def reindex(store: "MemoryStore", *, embed: bool = False, progress: Progress = _
     return total
 
 
-def _swap(store: "MemoryStore", made: dict[str, bytes] | None, taken: str, progress: Progress) -> bool:
+def _swap(store: "Folder", made: dict[str, bytes] | None, taken: str, progress: Progress) -> bool:
     """Change the ledger and empty the index; False where texts turned up meanwhile that have to be embedded first."""
     if made is not None:
         _embed(store, made, progress)
@@ -88,7 +88,7 @@ def announce(connection: Connection) -> None:
     ledger.raise_generation(connection)
 
 
-def resume(store: "MemoryStore") -> None:
+def resume(store: "Folder") -> None:
     """Empty the index, if a rebuild has announced that and not yet done it; all rows then wait to be indexed."""
     if not interrupted(store):
         return
@@ -103,7 +103,7 @@ def resume(store: "MemoryStore") -> None:
             ledger.raise_generation(connection)
 
 
-def interrupted(store: "MemoryStore") -> bool:
+def interrupted(store: "Folder") -> bool:
     """Return whether a rebuild has begun and not yet come to indexing."""
     with store.ledger.read() as connection:
         return ledger.get_meta(connection, "rebuilding") == "1"
@@ -139,7 +139,7 @@ def _texts(connection: Connection) -> Iterator[tuple[str, int, str]]:
             yield "records", row, text
 
 
-def _embed(store: "MemoryStore", made: dict[str, bytes], progress: Progress) -> None:
+def _embed(store: "Folder", made: dict[str, bytes], progress: Progress) -> None:
     """Add the float16 vectors of all texts that `made` lacks."""
     with store.ledger.read() as connection:
         missing = list(dict.fromkeys(text for _, _, text in _texts(connection) if text not in made))

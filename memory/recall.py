@@ -6,24 +6,27 @@ within the candidates and added half and half; ranks (RRF) would throw the margi
 records have two keyword views and share in their neighbours' dense scores. Recency, importance and strength only break ties.
 """
 
-import heapq
-import json
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import numpy as np
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 
 from sharpwave.memory import episodic, hops, keywords, knowing, ledger, semantic
-from sharpwave.memory.errors import InputError
-from sharpwave.memory.index import StoreName
-from sharpwave.memory.records import Candidate, Memory, Recall, Score, Utterance
-from sharpwave.memory.schema import memories, utterances
-from sharpwave.memory.sql import fetch, fetch_one
+from sharpwave.memory.candidates import (
+    SCANNED,
+    Nearest,
+    best_live,
+    close_memories,
+    keyword_view,
+    pending_rows,
+    scaled,
+    stack,
+)
+from sharpwave.memory.question import Query, When
+from sharpwave.memory.records import Memory, Recall, Score, Utterance
+from sharpwave.memory.schema import utterances
 from sharpwave.memory.staleness import is_stale
-from sharpwave.memory.tokens import estimate
 
 CANDIDATES = 60
 """How many the vectors and each keyword view contribute."""
@@ -38,157 +41,6 @@ FADED = 0.5
 """Share of its tie-break that a stale memory keeps, and one that needs review."""
 FLOOR = 0.4
 """Least of cosine + coverage / 2 that counts as knowing something; see `relevance`."""
-SAME = 0.8
-"""Cosine from which two memories say much the same, so that no more than two of them come first."""
-SCANNED = 1000
-"""Most records of a keyword view that are ranked by length too; beyond, the rarest words decide first."""
-
-Nearest = Callable[[StoreName, np.ndarray, int], Sequence[str]]
-"""Asks the vector index: (store, vector, k) -> vector ids."""
-
-
-@dataclass(frozen=True)
-class When:
-    """The times that a recall is about. All in UTC."""
-
-    now: datetime
-    """The present: for recency, staleness, and what has expired."""
-    as_of: datetime | None = None
-    """What held true then."""
-    known_at: datetime | None = None
-    """What had been recorded by then, as it was known then."""
-    asked: tuple[datetime, datetime] | None = None
-    """The interval that the question names."""
-
-
-@dataclass(frozen=True)
-class Query:
-    """A question, ready to be asked."""
-
-    text: str
-    vector: np.ndarray
-    terms: tuple[str, ...]
-
-    @classmethod
-    def of(cls, text: str, vector: np.ndarray) -> "Query":
-        """Make a query of `text` and its vector (unit length)."""
-        return cls(text, vector, tuple(dict.fromkeys(keywords.terms(text))))
-
-
-def scaled(scores: np.ndarray, low: float | None = None) -> np.ndarray:
-    """Return scores min-max scaled to 0..1; `low` stands in for the smallest. Equal scores all become 0."""
-    if not len(scores):
-        return scores
-    bottom = scores.min() if low is None else low
-    return (scores - bottom) / max(float(scores.max() - bottom), 1e-9)
-
-
-@dataclass(frozen=True)
-class View:
-    """What one keyword view of an owner's records holds about a question."""
-
-    rows: np.ndarray
-    """Row numbers of the records that hold a term of it, ascending (int64)."""
-    scores: np.ndarray
-    """Their BM25 scores."""
-    found: dict[str, np.ndarray]
-    """Row numbers by term."""
-    weights: dict[str, float]
-    """The weight of every term, also of those that nothing holds."""
-
-    def best(self, k: int = CANDIDATES) -> list[int]:
-        """Return the row numbers of the `k` highest scores."""
-        rows: list[int] = self.rows[np.argsort(-self.scores, kind="stable")[:k]].tolist()
-        return rows
-
-    def at(self, rows: np.ndarray) -> np.ndarray:
-        """Return the scores of these rows, 0 where the view does not hold one."""
-        return self._of(rows, self.scores)
-
-    def covered(self, rows: np.ndarray) -> np.ndarray:
-        """Return, for each row, the share of the question's terms that it holds, by weight: 0..1."""
-        return self._of(rows, self._held(self.found)) / self.weight
-
-    def lacking(self, rows: np.ndarray, terms: Collection[str]) -> np.ndarray:
-        """Return, for each row, the weight of those of `terms` that it does not hold."""
-        whole = sum(self.weights.get(term, 0.0) for term in terms)
-        return whole - self._of(rows, self._held(terms))
-
-    @property
-    def weight(self) -> float:
-        """The weight of all terms together (> 0)."""
-        return max(sum(self.weights.values()), 1e-9)
-
-    def _held(self, terms: Iterable[str]) -> np.ndarray:
-        held = np.zeros(len(self.rows))
-        for term in terms:
-            if term in self.found:
-                held[keywords.places(self.rows, self.found[term])] += self.weights[term]
-        return held
-
-    def _of(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-        if not len(self.rows):
-            return np.zeros(len(rows))
-        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        return np.where(self.rows[at] == rows, values[at], 0.0)
-
-
-def keyword_view(connection: Connection, owner: int, view: str, terms: Sequence[str]) -> View:
-    """Return what one keyword view of one owner's records holds about `terms`."""
-    found = keywords.postings(connection, view, owner, terms)
-    total, mean_length = ledger.statistics(connection, owner, view)
-    weights = {term: keywords.idf(total, len(found.get(term, ()))) for term in terms}
-    if not found:
-        return View(np.zeros(0, np.int64), np.zeros(0), found, weights)
-    rows = np.unique(np.concatenate(list(found.values())))
-    if len(rows) > SCANNED:
-        rough = keywords.bm25(found, rows, np.full(len(rows), mean_length), total, mean_length)
-        rows = np.sort(rows[np.argpartition(-rough, SCANNED)[:SCANNED]])
-    scores = keywords.bm25(found, rows, _lengths(connection, view, rows), total, mean_length)
-    return View(rows, scores, found, weights)
-
-
-_LENGTHS = {
-    view: f"SELECT group_concat(length) FROM (SELECT {column} AS length FROM {table} "
-    "WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row)"
-    for view, table, column in (
-        (semantic.VIEW, "memories", "term_count"),
-        (episodic.VIEW, "utterances", "term_count"),
-        (episodic.WINDOW, "utterances", "window_term_count"),
-    )
-}
-
-
-def _lengths(connection: Connection, view: str, rows: np.ndarray) -> np.ndarray:
-    found = fetch_one(connection, _LENGTHS[view], (json.dumps(rows.tolist()),))
-    return np.fromstring(found, np.int64, sep=",")
-
-
-def _best_live(connection: Connection, view: View, k: int = CANDIDATES) -> list[int]:
-    """Return the row numbers of the `k` highest scores among live memories: what was retracted takes nobody's place."""
-    if len(view.rows) <= k:
-        return view.best(k)
-    live = semantic.live_among(connection, view.rows.tolist())
-    return [row for row in view.best(SCANNED) if row in live][:k]
-
-
-def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
-    """Return the owner's rows that the vector index does not hold yet."""
-    statement = f"SELECT row FROM {table.name} WHERE indexed = 0 AND owner = ?"
-    return [row for (row,) in fetch(connection, statement, (owner,))]
-
-
-def _close_memories(connection: Connection, owner: int, query: Query, nearest: Nearest, k: int) -> list[int]:
-    """Return the rows of the `k` memories nearest to a query, and of all that the vector index does not know of yet."""
-    waiting = pending_rows(connection, memories, owner)
-    # What was live when it was indexed may wait because it no longer is; it must not take the place of another.
-    found = nearest("semantic", query.vector, k + len(waiting))
-    return [*semantic.rows_by_vector_id(connection, owner, found), *waiting]
-
-
-def stack(vectors: Sequence[bytes]) -> np.ndarray:
-    """Return vectors as they are kept in the ledger as one array, float32, shape (n, dimensions)."""
-    return np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
 
 
 def relevance(query: Query, cosine: np.ndarray, covered: np.ndarray) -> np.ndarray:
@@ -213,9 +65,9 @@ def search_memories(
 ) -> Iterator[tuple[Recall, np.ndarray]]:
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
     view = keyword_view(connection, owner, semantic.VIEW, query.terms)
-    close = _close_memories(connection, owner, query, nearest, CANDIDATES)
+    close = close_memories(connection, owner, query, nearest, CANDIDATES)
     past = when.as_of is not None or when.known_at is not None or include_history
-    worded = view.best(SCANNED) if past else _best_live(connection, view)
+    worded = view.best(SCANNED) if past else best_live(connection, view, CANDIDATES)
     reached = hops.reach(connection, owner, query.text)
     candidates = {*worded, *close, *semantic.rows_of(connection, owner, reached.memories)}
     loaded = _loaded(connection, owner, sorted(candidates), when, include_history)
@@ -246,7 +98,7 @@ def search_memories(
         )
         shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
         if include_history or (shown and not (strict and is_stale(memory, when.now))):
-            found.append((_hit(memory, parts), vectors[i]))
+            found.append((memory_hit(memory, parts), vectors[i]))
     yield from sorted(found, key=lambda hit: -hit[0].score)
 
 
@@ -278,7 +130,7 @@ def search_utterances(
     plain = keyword_view(connection, owner, episodic.VIEW, query.terms)
     wide = keyword_view(connection, owner, episodic.WINDOW, query.terms)
     close = episodic.rows_by_vector_id(connection, owner, nearest("episodic", query.vector, CANDIDATES))
-    candidates = {*plain.best(), *wide.best(), *close, *pending_rows(connection, utterances, owner)}
+    candidates = {*plain.best(CANDIDATES), *wide.best(CANDIDATES), *close, *pending_rows(connection, utterances, owner)}
     lines = episodic.load(connection, owner, sorted(candidates))
     if lines is None:
         return
@@ -321,7 +173,8 @@ def _utterance_hit(utterance: Utterance, parts: Score) -> Recall:
     )
 
 
-def _hit(memory: Memory, parts: Score) -> Recall:
+def memory_hit(memory: Memory, parts: Score) -> Recall:
+    """Return what recall returns for a memory."""
     at = memory.source.said_at or memory.valid_from
     return Recall(
         id=memory.id, store="semantic", text=memory.text, said_at=at, score=parts.total, parts=parts, memory=memory
@@ -367,151 +220,3 @@ def _timely(memory: Memory, asked: tuple[datetime, datetime] | None) -> float:
         return TIME_BOOST * (asked[0] <= start < asked[1])
     shared = min(end, asked[1]) - max(start, asked[0])
     return TIME_BOOST * max(0.0, shared / (end - start))
-
-
-LONG = 1000
-"""Characters from which on a query is searched for the question in it; more than the encoder reads."""
-_SENTENCE = re.compile(r"\n+|(?<=[.!?؟。！？])\s+|(?<=[。！？])")
-
-
-def ending(text: str, characters: int = 2000) -> str:
-    """Return the end of a long text."""
-    return text[-characters:]
-
-
-def question_in(text: str) -> str:
-    """Return a query without what was pasted above it: of a long one the last question, or else the last sentence."""
-    if len(text) <= LONG:
-        return text
-    sentences = [part.strip() for part in _SENTENCE.split(ending(text)) if part.strip()][-3:]
-    asked = [part for part in sentences if part.endswith(("?", "？", "؟"))]
-    return (asked or sentences)[-1]
-
-
-def merged(memories: Iterable[Recall], utterances: Iterable[Recall]) -> Iterator[Recall]:
-    """Yield both by score, without the utterances that a memory before them quotes."""
-    quoted: set[tuple[str | None, str | None]] = set()
-    for hit in heapq.merge(memories, utterances, key=lambda hit: -hit.score):
-        if hit.memory is not None:
-            quoted.add((hit.memory.source.thread, hit.memory.source.message_id))
-        elif hit.utterance is not None and (hit.utterance.thread, hit.utterance.message_id) in quoted:
-            continue
-        yield hit
-
-
-def varied(hits: Iterable[tuple[Recall, np.ndarray]]) -> Iterator[Recall]:
-    """Yield hits in order, but the third and later of much the same memories after all others."""
-    first: list[np.ndarray] = []
-    later: list[Recall] = []
-    for hit, vector in hits:
-        if sum(float(vector @ other) >= SAME for other in first) >= 2:
-            later.append(hit)
-        else:
-            first.append(vector)
-            yield hit
-    yield from later
-
-
-MISFITS = 5
-"""After so many texts that no longer fit, the budget counts as full."""
-
-
-def check_limits(k: int | None, budget: int | None) -> None:
-    """Raise `InputError` for a negative number of results or of tokens."""
-    if (k is not None and k < 0) or (budget is not None and budget < 0):
-        raise InputError(f"A number of results or a token budget cannot be negative; got k={k}, budget={budget}.")
-
-
-def within(hits: Iterable[Recall], k: int | None, budget: int | None) -> list[Recall]:
-    """Return hits, best first: no more than `k`, and while their texts fit into `budget` tokens."""
-    kept: list[Recall] = []
-    used = misfits = 0
-    for hit in hits:
-        if (k is not None and len(kept) >= k) or misfits >= MISFITS:
-            break
-        cost = estimate(hit.text) + 17 if budget is not None else 0  # with its label, date and origin
-        if budget is None or used + cost <= budget:
-            kept.append(hit)
-            used += cost
-        else:
-            misfits += 1
-    return kept
-
-
-def neighbours(
-    connection: Connection, owner: int, queries: Sequence[tuple[Query, Candidate]], nearest: Nearest, k: int = 10
-) -> list[list[Recall]]:
-    """Return, for each candidate (with its text as a query), the live memories that a decision about it should see.
-
-    Those are the hybrid top `k`, whatever holds the same slot or says the same letter by letter, and what a model proposed
-    as its target, best first.
-    """
-    must = []
-    for query, candidate in queries:
-        rows = semantic.same_text_rows(connection, owner, query.text)
-        if candidate.attribute:
-            rows += semantic.slot_rows(connection, owner, candidate.subject, candidate.attribute)
-        if candidate.proposed_target:
-            rows += semantic.live_rows(connection, owner, candidate.proposed_target)
-        must.append(set(rows))
-    return nearby(connection, owner, [query for query, _ in queries], nearest, k, must)
-
-
-def nearby(
-    connection: Connection,
-    owner: int,
-    queries: Sequence[Query],
-    nearest: Nearest,
-    k: int,
-    must: Sequence[set[int]] = (),
-) -> list[list[Recall]]:
-    """Return, for each query, the hybrid top `k` of the live memories and those in the rows that `must` names, best first.
-
-    Owners with few memories are compared exactly, which needs no index.
-    """
-    exact = _all_vectors(connection, owner)
-    answers = []
-    for query, needed in zip(queries, must or [set()] * len(queries), strict=True):
-        view = keyword_view(connection, owner, semantic.VIEW, query.terms)
-        if exact is not None:
-            close = exact[0][np.argsort(-(exact[1] @ query.vector))[: 2 * k]].tolist() if len(exact[0]) else []
-        else:
-            close = _close_memories(connection, owner, query, nearest, 2 * k)
-        loaded = semantic.load(connection, owner, sorted({*_best_live(connection, view, 2 * k), *close, *needed}))
-        answers.append(_rank_neighbours(loaded, owner, view, query, needed, k))
-    return answers
-
-
-def _rank_neighbours(
-    loaded: Sequence[semantic.Row], owner: int, view: View, query: Query, must: set[int], k: int
-) -> list[Recall]:
-    if not loaded:
-        return []
-    cosine = stack([row.vector for row in loaded]) @ query.vector
-    keyword = scaled(view.at(np.array([row.row for row in loaded])), low=0.0)
-    total = (keyword + scaled(cosine)) / 2
-    order = np.argsort(-total, kind="stable")
-    chosen = [i for i in order if loaded[i].row in must]
-    chosen += [i for i in order if loaded[i].row not in must][:k]
-    hits = []
-    for i in chosen:
-        memory = semantic.read_row(loaded[i], owner)
-        parts = Score(keyword=float(keyword[i]) / 2, cosine=float(cosine[i]), total=float(total[i]))
-        hits.append(_hit(memory, parts))
-    return hits
-
-
-EXACT = 3000
-"""Owners with fewer live memories than this are compared one by one when deciding."""
-
-
-def _all_vectors(connection: Connection, owner: int) -> tuple[np.ndarray, np.ndarray] | None:
-    statement = f"SELECT row, vector FROM memories WHERE owner = ? AND {semantic.LIVE} LIMIT ?"
-    found = fetch(connection, statement, (owner, EXACT))
-    if len(found) == EXACT:
-        return None
-    if not found:
-        return np.zeros(0, np.int64), np.zeros((0, 0), np.float32)
-    rows, blobs = zip(*found, strict=True)
-    vectors = np.frombuffer(b"".join(blobs), np.float16).reshape(len(found), -1)
-    return np.array(rows), vectors.astype(np.float32)

@@ -372,8 +372,8 @@ def test_the_reply_takes_as_long_as_without_writing(store: MemoryStore, writing:
             started = time.perf_counter()
             say(agent, f"I have {n} cats.")
             took[name].append(time.perf_counter() - started)
-    ratio = min(took["quick"]) / min(took["alone"])  # the least of several is not the machine's doing
-    assert ratio <= 1.1, took
+    ratio = min(took["quick"]) / min(took["alone"])  # best against best: the rest is the machine's doing
+    assert ratio <= 1.05, took
 
 
 HEAD = """

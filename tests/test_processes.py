@@ -26,11 +26,11 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from datetime import UTC, datetime
 from fakes import HashEmbeddings
-from sharpwave.memory import store as store_module
+from sharpwave.memory import indexing
 from sharpwave.memory.records import Memory
 from sharpwave.memory.store import MemoryStore
 
-store_module.INDEXED_FROM = 1  # each write is followed by its vectors, so that these meet as often as can be
+indexing.INDEXED_FROM = 1  # each write is followed by its vectors, so that these meet as often as can be
 stores, start = {}, datetime(2026, 3, 2, tzinfo=UTC)
 
 def opened(home):
@@ -60,7 +60,7 @@ def say(home, owner, text, times):
         agent.invoke({"messages": [("user", text)]}, context=Context(user_id=owner))
 
 def die_before_indexing(home):
-    stores[home]._index = lambda *_: os._exit(9)
+    stores[home]._indexing._batch = lambda *_: os._exit(9)
 
 def die_in_the_middle(home):
     stores[home].index.wrote = lambda *_: os._exit(9)
@@ -116,7 +116,7 @@ def workers() -> Iterator[list[Worker]]:
 @pytest.fixture(autouse=True)
 def vectors_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each write be followed by its vectors here too."""
-    monkeypatch.setattr("sharpwave.memory.store.INDEXED_FROM", 1)
+    monkeypatch.setattr("sharpwave.memory.indexing.INDEXED_FROM", 1)
 
 
 @pytest.fixture

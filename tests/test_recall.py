@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from langchain_core.embeddings import Embeddings
 
-from sharpwave.memory import recall as finding
+from sharpwave.memory.candidates import scaled
+from sharpwave.memory.choosing import within
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.question import question_in
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Recall, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate
@@ -114,11 +116,11 @@ def test_any_number_of_results_can_be_asked_for(store: MemoryStore, ana: str) ->
 )
 def test_the_token_budget_is_never_exceeded(given_texts: list[str], budget: int, k: int | None) -> None:
     hits = [Recall(id=str(i), store="semantic", text=t, said_at=MARCH, score=1) for i, t in enumerate(given_texts)]
-    kept = finding.within(hits, k, budget)
+    kept = within(hits, k, budget)
     assert sum(estimate(hit.text) for hit in kept) <= budget
     assert k is None or len(kept) <= k
     assert [int(hit.id) for hit in kept] == sorted(int(hit.id) for hit in kept)
-    assert finding.within(hits, None, 10**9) == hits
+    assert within(hits, None, 10**9) == hits
 
 
 def test_a_text_too_long_for_the_budget_does_not_hide_shorter_ones(store: MemoryStore, ana: str) -> None:
@@ -469,10 +471,10 @@ def test_what_a_memory_quotes_is_not_repeated(store: MemoryStore, ana: str) -> N
 
 
 def test_scaling_keeps_the_order_and_knows_no_division_by_zero() -> None:
-    assert finding.scaled(np.array([3.0, 1.0, 2.0])).tolist() == [1.0, 0.0, 0.5]
-    assert finding.scaled(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
-    assert finding.scaled(np.array([])).tolist() == []
-    assert finding.scaled(np.array([1.0, 2.0]), low=0.0).tolist() == [0.5, 1.0]
+    assert scaled(np.array([3.0, 1.0, 2.0])).tolist() == [1.0, 0.0, 0.5]
+    assert scaled(np.array([2.0, 2.0])).tolist() == [0.0, 0.0]
+    assert scaled(np.array([])).tolist() == []
+    assert scaled(np.array([1.0, 2.0]), low=0.0).tolist() == [0.5, 1.0]
 
 
 @pytest.mark.parametrize(
@@ -485,4 +487,4 @@ def test_scaling_keeps_the_order_and_knows_no_division_by_zero() -> None:
     ],
 )
 def test_the_question_in_a_long_text(text: str, question: str) -> None:
-    assert finding.question_in(text) == question
+    assert question_in(text) == question

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from sharpwave.memory import edits, episodic, keywords, ledger, lock, rebuild, retrace, semantic
 from sharpwave.memory.errors import InputError, NotFoundError, StoreError
+from sharpwave.memory.indexing import INDEXED_FROM
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Turn
-from sharpwave.memory.store import INDEXED_FROM, MemoryStore, StaleDecision
+from sharpwave.memory.store import MemoryStore, StaleDecision
 
 TEXTS = (
     "Lives in Oslo",
@@ -532,7 +533,8 @@ def waiting(store: MemoryStore) -> int:
         return rebuild.waiting(connection)
 
 
-def fill(store: MemoryStore, count: int) -> None:
+def fill(store: MemoryStore, count: int) -> int:
+    """Import memories at once; returns how many of them the index holds then, and recall finds the last of."""
     at = MARCH
     records = [Memory(owner="x", text=f"Fact {i:04}", recorded_at=at, valid_from=at) for i in range(count)]
     assert store.put_memories("ana", records, "import") == count
@@ -541,21 +543,21 @@ def fill(store: MemoryStore, count: int) -> None:
         generation = ledger.generation(connection)
         number = ledger.owner_number(connection, "ana") or 0
     ids = [semantic.vector_id(number, record.id, 1) for record in records]
-    assert len(store.index.vectors("semantic", "ana", ids, generation)) == count
     assert store.recall("ana", f"Fact {count - 1:04}", k=1)[0].text == f"Fact {count - 1:04}"
+    return len(store.index.vectors("semantic", "ana", ids, generation))
 
 
 def test_more_rows_than_one_batch_go_in_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sharpwave.memory.store.BATCH", 7)
+    monkeypatch.setattr("sharpwave.memory.indexing.BATCH", 7)
     with a_store(home) as store:
-        fill(store, 70)
+        assert fill(store, 70) == 70
 
 
 @pytest.mark.slow
 def test_more_rows_than_chroma_takes_in_one_call_go_in_at_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sharpwave.memory.store.BATCH", 10_000)
+    monkeypatch.setattr("sharpwave.memory.indexing.BATCH", 10_000)
     with MemoryStore.open(home, embeddings=HashEmbeddings(4), collections=1) as store:
-        fill(store, 5600)
+        assert fill(store, 5600) == 5600
 
 
 # User ids
@@ -633,7 +635,7 @@ def test_vectors_that_could_not_be_written_wait_and_are_found_meanwhile(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise Broken("no vectors today")
 
-    monkeypatch.setattr("sharpwave.memory.store.INDEXED_FROM", 1)
+    monkeypatch.setattr("sharpwave.memory.indexing.INDEXED_FROM", 1)
     with a_store(home) as store:
         kept = store.add("ana", "Lives in Oslo")
         monkeypatch.setattr(store.index, "upsert", broken)
@@ -776,13 +778,16 @@ def test_another_embedder_is_refused_and_changes_nothing(home: Path, other: Hash
         check_indexes(store, "ana")
 
 
-def test_no_model_is_asked_while_a_lock_is_held(home: Path) -> None:
+def test_no_model_is_asked_while_a_lock_is_held(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sharpwave.memory.indexing.INDEXED_FROM", 1)
+
     class Watching(HashEmbeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
             with FileLock(home / "lock", timeout=0, is_singleton=False):
-                pass
+                asked.extend(texts)
             return super().embed_documents(texts)
 
+    asked: list[str] = []
     with MemoryStore.open(home, embeddings=Watching(16), collections=2) as store:
         added = store.add("ana", "  Lives in Oslo  ")
         store.edit("ana", added.memory_id, " Lives in Lisbon ")
@@ -790,7 +795,8 @@ def test_no_model_is_asked_while_a_lock_is_held(home: Path) -> None:
         store.restore("ana", added.memory_id, 1)
         store.undo("ana", last=4)
         turn = a_turn("ana")
-        put(store, turn, a_decision(turn, "ADD"))
+        put(store, turn, a_decision(turn, "ADD", "Likes jazz"))
+    assert asked[-4:] == ["Lives in Oslo", "Lives in Lisbon", "Hello", "Likes jazz"]
 
 
 def test_the_home_and_all_in_it_are_private(home: Path) -> None:
@@ -810,11 +816,12 @@ def test_a_writer_that_never_ends_is_named_after_a_while(home: Path, monkeypatch
     with a_store(home) as store:
         blocker = FileLock(home / "lock", is_singleton=False)
         monkeypatch.setattr(lock, "TIMEOUT", 0.1)
-        monkeypatch.setattr(store, "_lock", lock.FolderLock(home / "lock"))
-        store.add("ana", "Lives in Oslo")
-        with blocker, pytest.raises(StoreError, match="Another process has been writing"):
-            store.index_pending()
-        assert waiting(store) == 1 and len(store.recall("ana", "Oslo")) == 1
+        monkeypatch.setattr(store._indexing, "lock", lock.FolderLock(home / "lock"))
+        store.queue([a_turn("ana")])
+        for write in (lambda: store.add("ana", "Lives in Oslo"), store.index_pending):
+            with blocker, pytest.raises(StoreError, match="Another process has been writing"):
+                write()
+        assert store.memories("ana") == [] and waiting(store) == 1
 
 
 def test_utterances_and_their_keywords_agree(store: MemoryStore, ana: str) -> None:
