@@ -16,6 +16,7 @@ from sharpwave.memory.errors import ModelError, OwnershipError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Turn, Usage
 from sharpwave.memory.secrets import kinds_in
+from sharpwave.memory.sessions import Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
 
@@ -42,6 +43,7 @@ def keep_node(memory: MemoryStore) -> Node:
         try:
             kept = memory.queue([told])
             Episodes(memory).record(told)
+            Sessions(memory).heed(told)
             older = _failed_before(memory, told) if kept and exchange_of(state) else None
             if older is not None:
                 memory.queue([older])  # it may have failed before it was kept verbatim
