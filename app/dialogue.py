@@ -22,10 +22,12 @@ from sharpwave.graphs.write import Ask
 from sharpwave.memory import times
 from sharpwave.memory.errors import ModelError
 from sharpwave.memory.records import Recall, Turn, new_id
+from sharpwave.memory.sessions import Ended, Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import total
+from sharpwave.models import chat_model
 from sharpwave.settings import Settings
 from sharpwave.tools import Tool
 
@@ -124,6 +126,17 @@ class Dialogue:
         write_waiting(self.settings, self.store, self.user, ask)
         left = len(self.store.pending(self.user))
         return max(0, len(waiting) - left), left
+
+    def end(self, ask: Ask | None = None) -> Ended | None:
+        """End the session, if anything was said in it to be remembered, and return what became of it.
+
+        What waits to be written is written before; `ask` puts to the user what approval is needed for.
+        """
+        if not self.kept:
+            return None
+        write = (lambda _: self._writer.flush(self._writer.drain)) if self._writer else lambda _: self.resume(ask)
+        model = chat_model(self.settings)
+        return Sessions(self.store).end_session(self.user, self.thread, model=model, write=write)
 
     def messages(self) -> list[AnyMessage]:
         """Return what was said in this conversation, as far as its latest state holds it."""

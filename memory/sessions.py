@@ -125,7 +125,7 @@ class Sessions:
         if latest is None:
             raise NotFoundError(f"There is no session in the conversation {thread!r} for this user.")
         if latest.status == "ended":
-            return Ended(session=latest, memories=self._told(latest), changed=False)
+            return Ended(session=latest, memories=self.told(latest), changed=False)
         at = times.utc(now) if now else times.now()
         waits = self._write(owner, model) if write is None else None
         if write is not None:
@@ -194,7 +194,7 @@ class Sessions:
                 "topics": (summary and summary.topics) or session.topics,
             }
         )
-        told = self._told(ended)
+        told = self.told(ended)
         self.store.embed([text for text in (ended.searched, ended.summary) if text])
         with self.store.transaction(owner, writes=True) as (connection, number):
             kept = rows.get(connection, number, owner, Session, session.id)
@@ -237,7 +237,8 @@ class Sessions:
                     return f"Not all is written to memory yet: {error}"
         return None
 
-    def _told(self, session: Session) -> tuple[Memory, ...]:
+    def told(self, session: Session) -> tuple[Memory, ...]:
+        """Return the preferences, and the facts of importance above 0.3, that were told in a session and hold."""
         with self.store.transaction(session.owner) as (connection, number):
             statement = f"""
                 SELECT row FROM memories WHERE owner = ? AND {semantic.LIVE} AND kind IN ('preference', 'fact')
