@@ -173,10 +173,15 @@ class Conversations:
         return session
 
 
+def whole_thread(thread: str) -> str:
+    """Return the id of the session that stands for a thread as a whole."""
+    return str(uuid.uuid5(_NAMESPACE, thread))
+
+
 def _whole(owner: str, thread: str, said: Sequence[Utterance]) -> Session:
     """Return a thread as one session; the same thread always as the same one."""
     return Session(
-        id=str(uuid.uuid5(_NAMESPACE, thread)),
+        id=whole_thread(thread),
         owner=owner,
         status="ended",
         thread=thread,

@@ -1,10 +1,12 @@
 """Sessions: one sitting in a thread, from its first message until it is ended or nobody has said anything for too long.
 
 A session that ends is consolidated: what was said becomes two or three sentences, which are found with the conversation and
-as a memory of kind `summary`. While it is open nothing is written about it: when something was said last, and how often, is
-read off the messages, which are kept anyway.
+as a memory of kind `summary`. Until then it is read off the messages, which are kept anyway: it is what was said in the
+thread since the session before, and since the last long silence. Only one that is started by hand is written down before it
+ends.
 """
 
+import uuid
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from sqlalchemy import Connection
 
 from sharpwave.memory import edits, ledger, rows, semantic, times
+from sharpwave.memory.conversations import whole_thread
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
@@ -38,8 +41,7 @@ WORTH = 0.3
 """Importance above which a fact belongs into the report of a session; preferences always do."""
 IMPORTANCE, CONFIDENCE = 0.5, 0.6
 """Of the memory that a summary becomes."""
-AT_ONCE = 3
-"""Idle sessions that are ended on the way, when a new one starts."""
+_NAMESPACE = uuid.UUID("6d0a8f7e-3f0c-5b7e-9f57-0f6a1f8b2c91")
 
 Write = Callable[[str], object]
 """Writes the turns of an owner that wait in the queue."""
@@ -76,28 +78,30 @@ class Sessions:
         self.store, self.idle = store, idle
 
     def start_session(self, owner: str, thread: str, *, now: datetime | None = None) -> Started:
-        """Start a session in a thread and return it with the user's profile; one that is open and not idle goes on.
-
-        Sessions of the owner that are idle are ended, without a model.
-        """
+        """Start a session in a thread and return it with the user's profile; one that is open and not idle goes on."""
         at = times.utc(now) if now else times.now()
-        with self.store.transaction(owner) as (connection, number):
-            latest = _latest(connection, number, owner, thread)
-        goes_on = latest is not None and latest.status == "open" and not self._over(latest, at)
-        session = latest if goes_on and latest else self._begin(owner, thread, at)
-        return Started(session, tuple(profile(self.store, owner)))
+        latest = self._latest(owner, thread)
+        if latest is not None and self._over(latest, at):
+            self._end(latest, at)
+        if latest is None or latest.status == "ended" or self._over(latest, at):
+            latest = Session(owner=owner, thread=thread, started_at=at, last_at=at)
+            with self.store.transaction(owner, writes=True) as (connection, number):
+                self._put(connection, number, latest, "SESSION", "sessions/1", "started")
+        return Started(latest, tuple(profile(self.store, owner)))
 
     def heed(self, turn: Turn) -> None:
-        """Take note of a turn that has been kept: the first one, and one after too long a silence, starts a session.
+        """Take note of a turn that has been kept: after too long a silence, the session before it ends, without a model.
 
-        Costs two look-ups where the session goes on.
+        Costs one look-up where the session goes on.
         """
+        start = turn.said_at.timestamp()
         with self.store.transaction(turn.owner) as (connection, number):
-            latest = _latest(connection, number, turn.owner, turn.thread, before=turn.said_at)
-        if latest is not None and latest.status == "ended" and turn.said_at <= latest.last_at:
-            return  # said in a session that is over: it is written late
-        if latest is None or latest.status == "ended" or self._over(latest, turn.said_at):
-            self._begin(turn.owner, turn.thread, turn.said_at)
+            before = fetch_one(connection, _LAST, (number, turn.thread, start))
+        if before is None or start - before <= self.idle.total_seconds():
+            return
+        latest = self._latest(turn.owner, turn.thread, before=turn.said_at)
+        if latest is not None and self._over(latest, turn.said_at):
+            self._end(latest, turn.said_at)
 
     def end_session(
         self,
@@ -120,8 +124,7 @@ class Sessions:
         Raises:
             NotFoundError: there has been no session in this thread.
         """
-        with self.store.transaction(owner) as (connection, number):
-            latest = _latest(connection, number, owner, thread)
+        latest = self._latest(owner, thread)
         if latest is None:
             raise NotFoundError(f"There is no session in the conversation {thread!r} for this user.")
         if latest.status == "ended":
@@ -130,50 +133,61 @@ class Sessions:
         waits = self._write(owner, model) if write is None else None
         if write is not None:
             write(owner)
-        return self._end(self.get(owner, latest.id), at, model, waits)
+        return self._end(self._latest(owner, thread) or latest, at, model, waits)
 
-    def end_idle(
-        self, owner: str, *, model: BaseChatModel | None = None, most: int | None = None, now: datetime | None = None
-    ) -> list[Ended]:
+    def end_idle(self, owner: str, *, model: BaseChatModel | None = None, now: datetime | None = None) -> list[Ended]:
         """End the sessions in which nobody has said anything for too long, the oldest first; returns what became of them.
 
-        Args: as of `end_session`; `most` limits how many. Turns that wait to be written are left to others.
+        Args: as of `end_session`. Turns that wait to be written are left to others.
         """
         at = times.utc(now) if now else times.now()
-        over = [session for session in self.find(owner, statuses=("open",), before=at) if self._over(session, at)]
-        return [self._end(session, at, model) for session in over[:most]]
+        return [self._end(session, at, model) for session in self.find(owner) if self._over(session, at)]
 
     def get(self, owner: str, session_id: str) -> Session:
         """Return the session with this id; raises `NotFoundError` for an unknown one, or another's."""
-        with self.store.transaction(owner) as (connection, number):
-            return _live(connection, number, rows.get(connection, number, owner, Session, session_id))
+        found = next((session for session in self.find(owner) if session.id == session_id), None)
+        if found is None:
+            raise NotFoundError(f"There is no session {session_id!r} for this user.")
+        return found
 
-    def find(
-        self,
-        owner: str,
-        *,
-        thread: str | None = None,
-        statuses: Sequence[str] = (),
-        last: int | None = None,
-        before: datetime | None = None,
-    ) -> list[Session]:
-        """Return sessions in the order of their time, the open ones with all that was said in them (`before` a moment)."""
+    def find(self, owner: str, *, thread: str | None = None) -> list[Session]:
+        """Return sessions in the order of their time: those that have ended, and the one that is open in each thread."""
         with self.store.transaction(owner) as (connection, number):
-            found = rows.find(connection, number, owner, Session, thread=thread, statuses=statuses, last=last)
-            return [_live(connection, number, session, before) for session in found]
+            kept = rows.find(connection, number, owner, Session, thread=thread)
+            spoken = fetch(connection, "SELECT DISTINCT thread FROM utterances WHERE owner = ?", (number,))
+            threads = {name for (name,) in spoken if thread in (None, name)} | {session.thread for session in kept}
+            latest = [self._last(connection, number, owner, name) for name in threads]
+        ended = [one for one in kept if one.status == "ended" and one.id != whole_thread(one.thread)]
+        open_ = [one for one in latest if one is not None and one.status == "open"]
+        return sorted([*ended, *open_], key=lambda session: (session.started_at, session.thread))
+
+    def _latest(self, owner: str, thread: str, before: datetime | None = None) -> Session | None:
+        with self.store.transaction(owner) as (connection, number):
+            return self._last(connection, number, owner, thread, before)
+
+    def _last(
+        self, connection: Connection, number: int, owner: str, thread: str, before: datetime | None = None
+    ) -> Session | None:
+        """Return the session of a thread that is open, else the last one that has ended; `before` a moment."""
+        found = rows.find(connection, number, owner, Session, thread=thread)
+        known = next((session for session in reversed(found) if session.id != whole_thread(thread)), None)
+        begun = known if known and known.status == "open" else None
+        after = known.last_at.timestamp() if known and not begun else float("-inf")
+        since = begun.started_at.timestamp() if begun else float("-inf")
+        until = before.timestamp() if before else float("inf")
+        said = [at for (at,) in fetch(connection, _SAID, (number, thread, after, since, until))]
+        if begun is None:
+            said = said[_last_break(said, self.idle.total_seconds()) :]
+        if not said:
+            return known
+        last = ledger.from_timestamp(said[-1])
+        if begun is not None:
+            return begun.model_copy(update={"last_at": last, "messages": len(said)})
+        name, start = str(uuid.uuid5(_NAMESPACE, f"{thread}\n{said[0]}")), ledger.from_timestamp(said[0])
+        return Session(id=name, owner=owner, thread=thread, started_at=start, last_at=last, messages=len(said))
 
     def _over(self, session: Session, at: datetime) -> bool:
         return session.status == "open" and at - session.last_at > self.idle
-
-    def _begin(self, owner: str, thread: str, at: datetime) -> Session:
-        self.end_idle(owner, most=AT_ONCE, now=at)
-        session = Session(owner=owner, thread=thread, started_at=at, last_at=at)
-        with self.store.transaction(owner, writes=True) as (connection, number):
-            open_ = rows.find(connection, number, owner, Session, thread=thread, statuses=("open",), last=1)
-            if open_ and not self._over(_live(connection, number, open_[0], at, counted=False), at):
-                return open_[0]  # somebody else was faster, or it began later than this
-            self._put(connection, number, session, "SESSION", "sessions/1", "started")
-        return session
 
     def _end(
         self, session: Session, at: datetime, model: BaseChatModel | None = None, waits: str | None = None
@@ -197,9 +211,10 @@ class Sessions:
         told = self.told(ended)
         self.store.embed([text for text in (ended.searched, ended.summary) if text])
         with self.store.transaction(owner, writes=True) as (connection, number):
-            kept = rows.get(connection, number, owner, Session, session.id)
-            if kept.status == "ended":
-                return Ended(session=kept, memories=told, changed=False)
+            if rows.known(connection, number, session):
+                kept = rows.get(connection, number, owner, Session, session.id)
+                if kept.status == "ended":  # somebody else was faster
+                    return Ended(session=kept, memories=told, changed=False)
             policy = summary.policy if summary else "sessions/1"
             self._put(connection, number, ended, "END", policy, f"{len(said)} messages")
             if summary and summary.text:
@@ -277,27 +292,13 @@ def _memory_fields(session: Session, summary: Summary, told: Sequence[Memory]) -
     }
 
 
-def _latest(
-    connection: Connection, number: int, owner: str, thread: str, before: datetime | None = None
-) -> Session | None:
-    found = rows.find(connection, number, owner, Session, thread=thread, last=1)
-    return _live(connection, number, found[0], before, counted=before is None) if found else None
-
-
 _LAST = "SELECT said_at FROM utterances WHERE owner = ? AND thread = ? AND said_at < ? ORDER BY position DESC LIMIT 1"
-_COUNT = "SELECT count(*) FROM utterances WHERE owner = ? AND thread = ? AND said_at BETWEEN ? AND ?"
+_SAID = """
+SELECT said_at FROM utterances WHERE owner = ? AND thread = ? AND said_at > ? AND said_at >= ? AND said_at < ?
+ORDER BY said_at
+"""
 
 
-def _live(
-    connection: Connection, number: int, session: Session, before: datetime | None = None, *, counted: bool = True
-) -> Session:
-    """Return a session as it stands: of an open one, when something was said last, and how many messages there are."""
-    if session.status != "open":
-        return session
-    start, end = session.started_at.timestamp(), before.timestamp() if before else float("inf")
-    last = max(start, fetch_one(connection, _LAST, (number, session.thread, end)) or start)
-    changes = {"last_at": max(session.started_at, ledger.from_timestamp(last))}
-    if not counted:
-        return session.model_copy(update=changes)
-    messages = fetch_one(connection, _COUNT, (number, session.thread, start, last))
-    return session.model_copy(update={**changes, "messages": messages})
+def _last_break(said: Sequence[float], idle: float) -> int:
+    """Return where in these times, in order, the last silence of more than `idle` seconds ends."""
+    return max((at for at in range(1, len(said)) if said[at] - said[at - 1] > idle), default=0)

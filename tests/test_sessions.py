@@ -91,11 +91,13 @@ def test_a_message_after_the_silence_ends_the_session_and_starts_another(store: 
     assert len(summaries(store)) == 1 and "cello" not in summaries(store)[0]
 
 
-def test_a_session_elsewhere_that_is_idle_ends_when_another_starts(store: MemoryStore) -> None:
+def test_sessions_that_are_idle_can_be_ended_all_at_once(store: MemoryStore) -> None:
     dinner(store)
     tell(store, "Hello from another place.", 90, thread="t2")
-    assert [(one.thread, one.status) for one in Sessions(store).find("ana")] == [("t1", "ended"), ("t2", "open")]
-    assert Sessions(store).end_idle("ana", now=START + timedelta(minutes=91)) == []
+    sessions, now = Sessions(store), START + timedelta(minutes=91)
+    assert [one.session.thread for one in sessions.end_idle("ana", now=now)] == ["t1"]
+    assert [(one.thread, one.status) for one in sessions.find("ana")] == [("t1", "ended"), ("t2", "open")]
+    assert sessions.end_idle("ana", now=now) == [] and len(summaries(store)) == 1
 
 
 def test_one_message_is_nothing_to_summarise(store: MemoryStore) -> None:
@@ -167,6 +169,7 @@ def test_an_incognito_turn_starts_no_session_and_nobody_elses_can_be_ended(store
 
 
 def test_an_open_session_is_found_by_what_it_was_about_so_far(store: MemoryStore) -> None:
+    Sessions(store).start_session("ana", "t1", now=START)
     dinner(store)
     talks = Conversations(store)
     (made,) = talks.index("ana")
@@ -174,6 +177,13 @@ def test_an_open_session_is_found_by_what_it_was_about_so_far(store: MemoryStore
     tell(store, "The dinner is at eight.", 5)
     assert [one.messages for one in talks.index("ana")] == [8]
     assert Sessions(store).end_session("ana", "t1").session.messages == 8
+
+
+def test_indexing_conversations_ends_no_session(store: MemoryStore) -> None:
+    dinner(store)
+    Conversations(store).index("ana")
+    assert [(one.status, one.messages) for one in Sessions(store).find("ana")] == [("open", 6)]
+    assert Sessions(store).end_session("ana", "t1").changed
 
 
 def test_secrets_are_masked_and_all_of_it_is_exported_and_erased(store: MemoryStore) -> None:
@@ -204,5 +214,6 @@ def test_heeding_a_turn_costs_little(store: MemoryStore) -> None:
     started = time.process_time()
     for turn in turns[1:]:
         sessions.heed(turn)
-    assert (time.process_time() - started) / 299 < 0.003
+    assert (time.process_time() - started) / 299 < 0.002
+    assert store.events("ana") == []
     assert [one.messages for one in sessions.find("ana")] == [300]

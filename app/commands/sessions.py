@@ -41,8 +41,10 @@ def list_(
     owner = user_of(settings, user)
     with opened(settings) as store:
         sessions = Sessions(store)
-        found = sessions.find(owner, thread=thread, last=max(last, 0))
-        short = short_ids([session.id for session in sessions.find(owner)])
+        every = sessions.find(owner)
+    short = short_ids([session.id for session in every])
+    chosen = [session for session in every if thread in (None, session.thread)]
+    found = chosen[max(0, len(chosen) - max(last, 0)) :]
     if as_json:
         print_json({"user": owner, "sessions": [_data(session) for session in found]})
         return
@@ -108,7 +110,7 @@ def end(
         if idle:
             done = sessions.end_idle(owner, model=model)
         else:
-            write = lambda name: write_waiting(settings, store, name, None)  # noqa: E731
+            write = lambda name: write_waiting(settings, store, name, None)
             done = [sessions.end_session(owner, thread, model=model, write=write)]
     if as_json:
         print_json({"user": owner, "ended": [report(one) for one in done]})
