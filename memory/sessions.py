@@ -209,7 +209,8 @@ class Sessions:
             }
         )
         told = self.told(ended)
-        self.store.embed([text for text in (ended.searched, ended.summary) if text])
+        text = f"Conversation of {semantic.written_date(ended.started_at)}, {len(said)} messages: {ended.summary or ''}"
+        self.store.embed([one for one in (ended.searched, text) if one])
         with self.store.transaction(owner, writes=True) as (connection, number):
             if rows.known(connection, number, session):
                 kept = rows.get(connection, number, owner, Session, session.id)
@@ -220,7 +221,7 @@ class Sessions:
             if summary and summary.text:
                 fields = _memory_fields(ended, summary, told)
                 why = f"what {len(said)} messages were about"
-                edits.add(connection, number, owner, summary.text, fields, self.store.vector, reason=why, policy=policy)
+                edits.add(connection, number, owner, text, fields, self.store.vector, reason=why, policy=policy)
         problem = " ".join(one for one in (waits, failed) if one)
         return Ended(session=ended, memories=told, problem=problem or None)
 
@@ -287,6 +288,8 @@ def _memory_fields(session: Session, summary: Summary, told: Sequence[Memory]) -
         "importance": IMPORTANCE,
         "confidence": CONFIDENCE,
         "source": Source(kind="inferred", thread=session.thread, said_at=session.last_at),
+        "valid_from": session.last_at,
+        "last_confirmed_at": session.last_at,
         "derived_from": tuple(memory.id for memory in told),
         "metadata": {"session": session.id, "messages": session.messages, "policy": summary.policy},
     }

@@ -1,5 +1,7 @@
 """Sessions: they begin with a message, end by hand or by silence, and leave a summary behind."""
 
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +11,7 @@ import pytest
 from fakes import HashEmbeddings, ScriptedModel
 from langchain_core.messages import HumanMessage
 
+from sharpwave import cli
 from sharpwave.graphs import Context, build_agent
 from sharpwave.memory import erase, portability, rebuild, rows
 from sharpwave.memory.conversations import Conversations
@@ -62,7 +65,11 @@ def test_a_session_begins_with_a_message_and_leaves_a_summary_with_its_message_c
     assert "Lisbon" in (done.session.summary or "") and done.session.topics
     assert {memory.text for memory in done.memories} == {SAID[0], SAID[1]}
     (kept,) = store.memories("ana", kinds=("summary",))
-    assert kept.text == done.session.summary and kept.importance == 0.5 and kept.source.kind == "inferred"
+    assert (
+        kept.text == f"Conversation of 2 March 2026, 6 messages: {done.session.summary}"
+        and kept.importance == 0.5
+        and kept.source.kind == "inferred"
+    )
     assert set(kept.derived_from) == {memory.id for memory in done.memories}
     assert kept.metadata == {"session": open_.id, "messages": 6, "policy": "extractive/1"}
     found = Conversations(store).search("ana", "the dinner in Lisbon")
@@ -131,7 +138,8 @@ def test_a_model_writes_the_summary(store: MemoryStore, scripted: Callable[..., 
     dinner(store)
     model = scripted('{"summary": "Ana planned a dinner in Lisbon. She cannot eat shellfish.", "topics": ["dinner"]}')
     done = Sessions(store).end_session("ana", "t1", model=model)
-    assert done.session.summary == "Ana planned a dinner in Lisbon. She cannot eat shellfish." == summaries(store)[0]
+    assert done.session.summary == "Ana planned a dinner in Lisbon. She cannot eat shellfish."
+    assert summaries(store)[0].endswith("messages: Ana planned a dinner in Lisbon. She cannot eat shellfish.")
     assert store.memories("ana", kinds=("summary",))[0].metadata["policy"] == "llm/1"
 
 
@@ -141,7 +149,7 @@ def test_a_model_that_fails_or_says_nothing_wipes_nothing(
 ) -> None:
     dinner(store)
     done = Sessions(store).end_session("ana", "t1", model=scripted(*answers))
-    assert "Lisbon" in (done.session.summary or "") and summaries(store) == [done.session.summary]
+    assert "Lisbon" in (done.session.summary or "") and (done.session.summary or "") in summaries(store)[0]
     assert (done.problem or "").startswith("Summarised without the model: ")
 
 
@@ -217,3 +225,60 @@ def test_heeding_a_turn_costs_little(store: MemoryStore) -> None:
     assert (time.process_time() - started) / 299 < 0.002
     assert store.events("ana") == []
     assert [one.messages for one in sessions.find("ana")] == [300]
+
+
+def test_a_summary_of_what_has_changed_since_is_not_recalled(store: MemoryStore) -> None:
+    dinner(store)
+    Sessions(store).end_session("ana", "t1", now=START + timedelta(minutes=3))
+    kinds = {hit.memory.kind for hit in store.recall("ana", "Lisbon", stores=("semantic",)) if hit.memory}
+    assert kinds == {"fact", "summary"}
+    tell(store, "I moved to Porto.", 60 * 24)
+    assert not any("Lisbon" in hit.text for hit in store.recall("ana", "Where do I live?", stores=("semantic",)))
+    assert store.memories("ana", kinds=("summary",))[0].needs_review
+    store.undo("ana")
+    assert any("messages: " in hit.text for hit in store.recall("ana", "Lisbon", stores=("semantic",)))
+
+
+def test_the_command_line_lists_shows_and_ends_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
+
+    def run(*words: str, code: int = 0) -> str:
+        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(tmp_path / "home"), *words, "--user", "ana"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code == code
+        printed = capsys.readouterr()
+        return printed.out + printed.err
+
+    assert "No sessions." in run("sessions", "list")
+    assert "no session in the conversation 'main'" in run("sessions", "end", code=2)
+    with MemoryStore.open(tmp_path / "home", embeddings=HashEmbeddings()) as store:
+        dinner(store)
+    (listed,) = json.loads(run("sessions", "list", "--json"))["sessions"]
+    assert (listed["status"], listed["messages"], listed["thread"]) == ("open", 6, "t1")
+    assert "No session is idle" not in run("sessions", "end", "--idle")
+    assert "The session had ended (6 messages, 2 facts and preferences)" in run("sessions", "end", "--thread", "t1")
+    shown = json.loads(run("sessions", "show", listed["id"][:8], "--json"))
+    assert shown["status"] == "ended" and [memory["text"] for memory in shown["memories"]] == [*SAID[:2]]
+    assert SAID[0] in run("sessions", "show", listed["id"]) and "ended" in run("sessions", "list", "--thread", "t1")
+    assert "There is no session" in run("sessions", "show", "nonsense", code=2)
+
+
+def test_chat_at_a_terminal_ends_its_session_with_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+
+    def chat(*lines: str) -> str:
+        left = iter(lines)
+        monkeypatch.setattr("builtins.input", lambda prompt="": next(left))
+        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(tmp_path / "home"), "chat", "--user", "ana"])
+        with pytest.raises(SystemExit):
+            cli.main()
+        return capsys.readouterr().out.splitlines()[-1]
+
+    assert chat(SAID[1], "/quit").startswith("Session ended (2 messages, 1 facts and preferences). ")
+    assert "ended" not in chat("/quit")
