@@ -55,10 +55,12 @@ def _register() -> None:
         memories,
         procedures,
         recall,
+        sessions,
         upkeep,
     )
 
-    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
+    kinds = (memories, entities, episodes, procedures, sessions)
+    for module in (demo, chat, ingest, recall, *kinds, erase, upkeep, bench):
         module.register(app)
 
 

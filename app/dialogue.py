@@ -22,10 +22,12 @@ from sharpwave.graphs.write import Ask
 from sharpwave.memory import times
 from sharpwave.memory.errors import ModelError
 from sharpwave.memory.records import Recall, Turn, new_id
+from sharpwave.memory.sessions import Ended, Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.tokens import estimate
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import total
+from sharpwave.models import chat_model
 from sharpwave.settings import Settings
 from sharpwave.tools import Tool
 
@@ -125,6 +127,17 @@ class Dialogue:
         left = len(self.store.pending(self.user))
         return max(0, len(waiting) - left), left
 
+    def end(self, ask: Ask | None = None) -> Ended | None:
+        """End the session, if anything was said in it to be remembered, and return what became of it.
+
+        What waits to be written is written before; `ask` puts to the user what approval is needed for.
+        """
+        if not self.kept:
+            return None
+        write = (lambda _: self._writer.flush(self._writer.drain)) if self._writer else lambda _: self.resume(ask)
+        model = chat_model(self.settings)
+        return Sessions(self.store).end_session(self.user, self.thread, model=model, write=write)
+
     def messages(self) -> list[AnyMessage]:
         """Return what was said in this conversation, as far as its latest state holds it."""
         found: list[AnyMessage] = self._agent.get_state(self._config()).values.get("messages", [])
@@ -169,12 +182,12 @@ class Dialogue:
         extra = {key: usage[key] - answering.get(key, 0) for key in ("llm_calls", "prompt_tokens", "completion_tokens")}
         if answering:
             shown = [Recall.model_validate(hit) for hit in (*state["recalled"], *state["profile"])]
-            told = [rendered(shown, context), *state["procedural"], *state["experiences"]]
+            told = [rendered(shown, context), *state["procedural"], *state["experiences"], state["core"]]
             extra["prompt_tokens"] += estimate("\n".join(told))
         return {
             "reply": state["messages"][-1].text,
             "recalled": [{key: hit[key] for key in ("id", "text", "score")} for hit in state["recalled"]],
-            "context": {part: state[part] for part in ("procedural", "experiences", "outweighed")}
+            "context": {part: state[part] for part in ("procedural", "experiences", "outweighed", "core")}
             | {"profile": [{"id": hit["id"], "text": hit["text"]} for hit in state["profile"]]},
             "citations": state["citations"],
             "operations": [{key: item[key] for key in SHOWN} for item in state["operations"]],

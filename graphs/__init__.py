@@ -2,6 +2,8 @@
 
 from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
+from sharpwave.graphs.dual import answer_agent, memory_manager
+from sharpwave.graphs.memory_tools import memory_tools
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.tool_use import ToolRecorder
@@ -18,9 +20,12 @@ __all__ = [
     "State",
     "TemplateResponder",
     "ToolRecorder",
+    "answer_agent",
     "buffer_node",
     "build_agent",
     "build_write",
+    "memory_manager",
+    "memory_tools",
     "thread_config",
     "threads_of",
     "write_pending",

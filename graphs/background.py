@@ -39,6 +39,7 @@ from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Turn, Usage, new_id
 from sharpwave.memory.secrets import kinds_in
+from sharpwave.memory.sessions import Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import metering
@@ -266,6 +267,7 @@ class BackgroundWriter:
     def _attempt(self, turn: Turn) -> None:
         waits = self.memory.queue([turn])
         learn(self.memory, turn)
+        Sessions(self.memory).heed(turn)
         if not waits:
             return
         uses, budget = self._runs.get(_key(turn), ({}, UNLIMITED))

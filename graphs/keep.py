@@ -17,6 +17,7 @@ from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.procedures import Procedures
 from sharpwave.memory.records import Turn, Usage
 from sharpwave.memory.secrets import kinds_in
+from sharpwave.memory.sessions import Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
 
@@ -43,6 +44,7 @@ def keep_node(memory: MemoryStore) -> Node:
         try:
             kept = memory.queue([told])
             learn(memory, told)
+            Sessions(memory).heed(told)
             older = _failed_before(memory, told) if kept and exchange_of(state) else None
             if older is not None:
                 memory.queue([older])  # it may have failed before it was kept verbatim

@@ -22,6 +22,7 @@ from sharpwave.memory.errors import ModelError, SharpwaveError
 from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.keywords import terms
 from sharpwave.memory.records import Precision, Recall
+from sharpwave.memory.semantic import CORE
 from sharpwave.memory.slots import aliases
 from sharpwave.memory.structured import explain
 from sharpwave.memory.times import time_zone
@@ -250,9 +251,11 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
     context = context_of(get_runtime(Context))
     local = moment(context).astimezone(time_zone(context.timezone))
 
+    core = state.get("core", "")
+
     def told(memories: str, guidance: str) -> str:
         given = {"date": day(local), "timezone": context.timezone, "memories": memories, "guidance": guidance}
-        return render("respond", **given).rstrip()
+        return "\n\n".join(part for part in (render("respond", **given).rstrip(), core) if part)
 
     own = [message for message in state["messages"] if isinstance(message, SystemMessage)]
     said = [message for message in state["messages"] if not isinstance(message, SystemMessage)]
@@ -264,7 +267,11 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
     sections = {
         "summary": [summary.text] if summary else [],
         "procedural": state.get("procedural", []),
-        "profile": labelled(profile, context, len(recalled) + 1),
+        "profile": [
+            line
+            for hit, line in zip(profile, labelled(profile, context, len(recalled) + 1), strict=True)
+            if not (core and _in_core(hit))
+        ],
         "facts": labelled(recalled, context),
         "experiences": state.get("experiences", []),
     }
@@ -288,6 +295,10 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
 
 _PROFILE = "What holds of this user, whatever is asked:"
 _EXPERIENCES = "Similar tasks before:"
+
+
+def _in_core(hit: Recall) -> bool:
+    return hit.memory is not None and any(tag.startswith(CORE) for tag in hit.memory.tags)
 
 
 def _after(heading: str, lines: Sequence[str]) -> list[str]:

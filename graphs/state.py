@@ -99,6 +99,8 @@ class State(TypedDict, total=False):
     """Strategies that work and tools that fail, as lines of a prompt."""
     experiences: list[str]
     """Similar tasks and how they ended, for a prompt."""
+    core: str
+    """Core memory, for a prompt."""
     outweighed: list[dict[str, str]]
     """What is not shown, because something weightier says otherwise (`gathering.Outweighed`)."""
     turn: dict[str, Any]
@@ -232,6 +234,7 @@ def begun(state: State, context: Context) -> dict[str, Any]:
         "procedural": [],
         "experiences": [],
         "outweighed": [],
+        "core": "",
         "candidates": [],
         "decisions": [],
         "shown": [],

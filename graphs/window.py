@@ -57,7 +57,7 @@ def _gathered(state: State, context: Context, memory: MemoryStore) -> dict[str, 
     ).model_dump(mode="json")
     return {
         "recalled": found["facts"],
-        **{part: found[part] for part in ("profile", "procedural", "experiences", "outweighed")},
+        **{part: found[part] for part in ("profile", "procedural", "experiences", "outweighed", "core")},
     }
 
 

@@ -180,8 +180,7 @@ def _update(context: Context) -> Applied:
             "importance": max(old.importance, fresh.importance),
             "contradictions": old.contradictions + contradicts,
             "last_contradicted_at": context.turn.said_at if contradicts else old.last_contradicted_at,
-            "pinned": old.pinned,
-            "tags": old.tags,
+            **_marks(old, candidate),
             "derived_from": old.derived_from,
             "event_time": fresh.event_time or (old.event_time if old.text in fresh.text else None),
         }
@@ -206,10 +205,16 @@ def _noop(context: Context) -> Applied:
             "confidence": min(1.0, round(old.confidence + CONFIRMATION, 6)),
             "last_confirmed_at": max(context.turn.said_at, old.last_confirmed_at or context.turn.said_at),
             "needs_review": False,
+            **_marks(old, context.decision.candidate),
         }
     )
     semantic.rewrite(context.connection, context.owner, confirmed)
     return context.log(confirmed, old)
+
+
+def _marks(old: Memory, candidate: Candidate) -> dict[str, Any]:
+    """Return the tags of a memory and whether it is pinned, with what a candidate about it brings along."""
+    return {"tags": tuple(dict.fromkeys([*old.tags, *candidate.tags])), "pinned": old.pinned or candidate.pinned}
 
 
 OPERATIONS: dict[str, Callable[[Context], Applied]] = {"ADD": _add, "UPDATE": _update, "DELETE": _delete, "NOOP": _noop}
@@ -240,6 +245,8 @@ def new_memory(turn: Turn, decision: Decision, at: datetime) -> Memory:
         valid_from=since,
         valid_to=until,
         last_confirmed_at=turn.said_at,
+        tags=candidate.tags,
+        pinned=candidate.pinned,
         status="quarantined" if (decision.guarded or "").startswith("quarantined") else "active",
     )
 

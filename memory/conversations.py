@@ -66,7 +66,7 @@ class Conversations:
     def index(self, owner: str, model: BaseChatModel | None = None) -> list[Session]:
         """Summarise the threads that have no session yet, each as one conversation, and those that went on since; returns them.
 
-        Threads that are kept as sessions by somebody else are left alone.
+        Of threads that are kept as sessions (see `sessions`), what is open is summarised as far as it has come.
         """
         threads: dict[str, list[Utterance]] = {}
         for utterance in self.store.utterances(owner):
@@ -79,6 +79,11 @@ class Conversations:
             known = kept.get((thread, whole.id))
             if thread not in sessions or (known is not None and known.messages < whole.messages):
                 made.append(self._summarised(owner, whole, said, model))
+        for session in kept.values():
+            lived = [u for u in threads.get(session.thread, ()) if u.said_at >= session.started_at]
+            if session.status == "open" and len(lived) > session.messages:
+                so_far = session.model_copy(update={"last_at": max(u.said_at for u in lived)})
+                made.append(self._summarised(owner, so_far, lived, model))
         return made
 
     def get(self, owner: str, session_id: str) -> Session:
@@ -168,10 +173,15 @@ class Conversations:
         return session
 
 
+def whole_thread(thread: str) -> str:
+    """Return the id of the session that stands for a thread as a whole."""
+    return str(uuid.uuid5(_NAMESPACE, thread))
+
+
 def _whole(owner: str, thread: str, said: Sequence[Utterance]) -> Session:
     """Return a thread as one session; the same thread always as the same one."""
     return Session(
-        id=str(uuid.uuid5(_NAMESPACE, thread)),
+        id=whole_thread(thread),
         owner=owner,
         status="ended",
         thread=thread,

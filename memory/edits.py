@@ -29,7 +29,17 @@ def _checked(text: str) -> str:
     return text.strip()
 
 
-def add(connection: Connection, owner: int, name: str, text: str, fields: Mapping[str, Any], embed: Embed) -> Applied:
+def add(
+    connection: Connection,
+    owner: int,
+    name: str,
+    text: str,
+    fields: Mapping[str, Any],
+    embed: Embed,
+    *,
+    reason: str = "added by hand",
+    policy: str = "user",
+) -> Applied:
     """Add a memory; `fields` are those of `Memory`."""
     at = times.now()
     defaults = {"recorded_at": at, "valid_from": at, "last_confirmed_at": at, "source": Source(quote=_checked(text))}
@@ -47,7 +57,7 @@ def add(connection: Connection, owner: int, name: str, text: str, fields: Mappin
         )
     memory = cascade.linked(connection, owner, memory)
     semantic.put(connection, owner, memory, embed(memory.text))
-    return _log(connection, owner, "ADD", memory, None, "added by hand", at)
+    return _log(connection, owner, "ADD", memory, None, reason, at, policy)
 
 
 def edit(connection: Connection, owner: int, memory_id: str, text: str, embed: Embed) -> Applied:

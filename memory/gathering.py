@@ -7,6 +7,7 @@ import numpy as np
 
 from sharpwave.memory import guidance, times
 from sharpwave.memory.conflicts import Loser, Statement, resolve
+from sharpwave.memory.core_memory import core_text
 from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
@@ -45,6 +46,8 @@ class Gathered(Record):
     experiences: tuple[str, ...]
     """Similar tasks and how they ended: quoted data, several lines each."""
     outweighed: tuple[Outweighed, ...]
+    core: str
+    """Core memory, as quoted data; see `core_memory`."""
 
 
 def gather(
@@ -93,6 +96,7 @@ def gather(
         facts=tuple(hit for hit in recalled if hit.memory is None or hit.id in shown),
         experiences=tuple(brief(one) for one in episodes if one.id in shown),
         outweighed=tuple(_told(one) for one in lost),
+        core=core_text(store, owner, agent),
     )
 
 

@@ -48,10 +48,14 @@ def named(memory: Memory) -> list[Named]:
     return list(found.values())
 
 
+_NOBODY = ("agent", "conversation")
+"""Subjects of what is kept about the agent itself, and of what conversations were about."""
+
+
 def _subject(memory: Memory, text: str) -> Iterator[Named]:
     subject = memory.subject.strip()
     key = folded(subject)
-    if not key or key == USER or len(key.split()) > WORDS + 1:
+    if not key or key in (USER, *_NOBODY) or len(key.split()) > WORDS + 1:
         return
     attribute = (memory.attribute or "").removeprefix(FORMER)
     if kin(key) is not None:

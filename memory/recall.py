@@ -97,6 +97,8 @@ def search_memories(
             total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie),
         )
         shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
+        # What a conversation was about says again, as of then, what has changed since: the change must not lose to it.
+        shown = shown and not (memory.kind == "summary" and memory.needs_review)
         if include_history or (shown and not (strict and is_stale(memory, when.now))):
             found.append((memory_hit(memory, parts), vectors[i]))
     yield from sorted(found, key=lambda hit: -hit[0].score)

@@ -185,6 +185,9 @@ class Candidate(Record):
     importance: float = Field(default=0.5, ge=0, le=1)
     confidence: float = Field(default=0.8, ge=0, le=1)
     event_time: EventTime | None = None
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+    """What it becomes is pinned."""
     polarity: Literal["assert", "retract"] = "assert"
     """`retract` says that something is no longer so, and offers nothing in its place."""
     history: bool = False

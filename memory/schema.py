@@ -291,6 +291,10 @@ OF_THE_USER = "current AND status = 'active' AND valid_to IS NULL AND subject = 
 """Of a row of `memories`: it says what holds of the user."""
 
 
+PINNED = "current AND status = 'active' AND json_extract(record, '$.pinned')"
+"""Of a row of `memories`: it is pinned, and holds."""
+
+
 def _kinds(connection: Connection) -> None:
     """Add episodes, procedures, entities, sessions, and the use of tools."""
     for table in (records, tool_uses, entities, names, mentions):
@@ -298,6 +302,7 @@ def _kinds(connection: Connection) -> None:
     connection.exec_driver_sql(
         f"CREATE INDEX IF NOT EXISTS memories_weighty ON memories (owner, {WEIGHT}) WHERE {OF_THE_USER}"
     )
+    connection.exec_driver_sql(f"CREATE INDEX IF NOT EXISTS memories_pinned ON memories (owner) WHERE {PINNED}")
 
 
 REHEARSALS = (

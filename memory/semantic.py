@@ -22,6 +22,8 @@ from sharpwave.memory.sql import fetch
 
 VIEW = "memory_terms"
 LIVE = "current AND status = 'active'"
+CORE = "core:"
+"""What the tag of a core memory block begins with: it says where a memory is shown, not what it is about."""
 BELIEVED = 0.5
 """Least confidence of what is in the current view. What is doubted more stays live, and may be confirmed again."""
 
@@ -51,7 +53,7 @@ def index_terms(memory: Memory) -> list[str]:
     """Return the terms a memory is found by: its dates, its words, its subject, and the words for its slot."""
     subject = "" if memory.subject == "user" else memory.subject
     slot = aliases(memory.attribute) if memory.attribute else ""
-    tags = " ".join(memory.tags)
+    tags = " ".join(tag for tag in memory.tags if not tag.startswith(CORE))
     return keywords.terms(f"{_dates(memory)} {subject} {memory.text} {memory.value or ''} {slot} {tags}")
 
 

@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^\W\d_][\w'’-]*\w")
 _CHATTER = frozenset(
     term
     for term in terms(
-        """hi hello hey thanks thank please sorry yes yeah ok okay sure maybe really near before after over under between without
+        """hi hello hey keep mind thanks thank please sorry yes yeah ok okay sure maybe really near before after over under between without
         within during while until since because though whether very good great nice fine well like want
         need know think guess see look get got make made take give go going went come came thing things something anything
         everything nothing lot lots bit way kind today yesterday tomorrow now later time day week month year one two first

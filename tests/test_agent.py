@@ -79,7 +79,8 @@ def test_a_change_closes_the_old_version_and_opens_a_new_one(agent: Any, store: 
     say(agent, "I live in Lisbon.", now=march)
     later = march.replace(month=5)
     assert [op for op, _ in done(say(agent, "I moved to Porto.", now=later))] == ["UPDATE"]
-    old, new = store.versions("ana", store.memories("ana")[0].id)
+    (home,) = store.memories("ana", kinds=("fact",))
+    old, new = store.versions("ana", home.id)
     assert (old.value, old.status, new.value, new.status) == ("Lisbon", "superseded", "Porto", "active")
     assert old.valid_to == new.valid_from == later
     assert reply(say(agent, "Where do I live?", thread="t2")).startswith("Porto.")

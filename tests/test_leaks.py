@@ -13,7 +13,20 @@ from fakes import HashEmbeddings
 
 from sharpwave import cli
 from sharpwave.commands import memories, recall
-from sharpwave.memory import edits, erase, guidance, ledger, portability, procedures, rebuild, rows, tool_use
+from sharpwave.memory import (
+    core_memory,
+    edits,
+    erase,
+    guidance,
+    ledger,
+    portability,
+    procedures,
+    rebuild,
+    rows,
+    self_editing,
+    sessions,
+    tool_use,
+)
 from sharpwave.memory.conversations import Conversations
 from sharpwave.memory.entities import Entities
 from sharpwave.memory.episodes import Episodes
@@ -134,6 +147,8 @@ def store(home: Path) -> Iterator[MemoryStore]:
                     rows.put(connection, number, kept, **given)  # type: ignore[arg-type]
         store.queue([said(owner) for owner in OWNERS])
         for owner in OWNERS[::7]:
+            core_memory.CoreMemory(store).append(owner, "human", f"keeps {secret(owner)} from the others")
+        for owner in OWNERS[::7]:
             worked(store, owner)
         store.index_pending()
         yield store
@@ -172,6 +187,15 @@ def answers(store: MemoryStore, asker: str, theirs: Memory) -> Iterator[Any]:
     yield tool_use.ToolUses(store).find(asker)
     yield tool_use.ToolUses(store).warnings(asker)
     yield guidance.guidance_text(store, asker, f"open the note {theirs.value}")
+    sittings = sessions.Sessions(store)
+    yield sittings.find(asker)
+    yield [sittings.told(session) for session in sittings.find(asker)]
+    with pytest.raises(NotFoundError, match="There is no session"):
+        sittings.get(asker, sittings.find(theirs.owner)[0].id)
+    yield core_memory.core_text(store, asker)
+    for change in (self_editing.replace, self_editing.forget):
+        with pytest.raises(NotFoundError, match="There is no memory"):
+            change(store, asker, theirs.id, "hacked", self_editing.Call.by_hand())
     episodes, talks = Episodes(store), Conversations(store)
     yield episodes.find(asker, thread="t1", statuses=())
     yield episodes.search(asker, f"Do {theirs.value} and jazz", k=50, floor=-9)

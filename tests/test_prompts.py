@@ -18,6 +18,8 @@ DECLARED = {
     "reflect": set(),
     "pattern": set(),
     "conversation": set(),
+    "core": {"blocks"},
+    "distil": set(),
 }
 
 

@@ -124,7 +124,23 @@ class _Desk:
                 break
             if text:
                 well = self._answer(text) and well
+        if self.person and not self.as_json:
+            self._end()
         return well or self.person
+
+    def _end(self) -> None:
+        """End the session, and say in a line what became of it."""
+        from sharpwave.commands.sessions import line
+
+        try:
+            ended = self.dialogue.end(ask)
+        except KeyboardInterrupt:
+            return  # it is ended when the next one starts
+        except SharpwaveError as error:
+            _complain(str(error))
+            return
+        if ended is not None:
+            out.print(plain(line(ended)), style="dim")
 
     def once(self, text: str) -> bool:
         """Take one message; returns whether it was answered and written. Raises what `turn` raises."""
