@@ -92,13 +92,12 @@ AND (EXISTS (SELECT 1 FROM json_each(record, '$.depends_on') WHERE value IN (SEL
 """
 _MERGED = """
 SELECT id FROM memories WHERE owner = ? AND id IN (SELECT value FROM json_each(?)) AND current AND status = 'merged'
-AND json_extract(record, '$.superseded_by') = ?
 """
 
 
 def dependents(connection: Connection, owner: int, memory: Memory) -> list[Memory]:
     """Return the live memories that depend on a memory, or on one that was merged into it, or are derived from it."""
-    merged = fetch(connection, _MERGED, (owner, json.dumps(memory.derived_from), memory.id))
+    merged = fetch(connection, _MERGED, (owner, json.dumps(memory.derived_from)))
     ids = json.dumps([memory.id, *(one for (one,) in merged)])
     rows = [row for row in fetch(connection, _DEPENDENTS, (owner, ids)) if row[0] != memory.id]
     found = [semantic.get(connection, owner, dependent) for (dependent,) in rows]

@@ -110,9 +110,7 @@ def pin(connection: Connection, owner: int, memory_id: str, pinned: bool) -> App
     return _log(connection, owner, "PIN", memory, old, "pinned by hand" if pinned else "unpinned by hand", times.now())
 
 
-def expire(
-    connection: Connection, owner: int, memory_id: str, reason: str, policy: str = "forget/1"
-) -> Applied | None:
+def expire(connection: Connection, owner: int, memory_id: str, reason: str, policy: str = "forget/1") -> Applied | None:
     """Forget a memory: it leaves the current view. None, and nothing done, where it has left that already or is pinned."""
     old = semantic.get(connection, owner, memory_id)
     if old is None or old.status != "active" or old.pinned:

@@ -5,6 +5,7 @@ event MERGE about it can be undone, and it can be restored; what was taken back 
 gains follows from that event as one of its own (ABSORB), which goes back with it.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -12,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from sharpwave.memory import cascade, ledger, sameness, semantic
+from sharpwave.memory import alike, cascade, ledger, semantic
 from sharpwave.memory.applying import CONFIRMATION
 from sharpwave.memory.records import Memory
 from sharpwave.memory.sql import fetch
@@ -27,15 +28,15 @@ def groups(memories: Iterable[Memory], apart: frozenset[str] = frozenset()) -> l
 
     Args:
         memories: live ones of one owner.
-        apart: ids of those that are never merged into another.
+        apart: ids of those that are left alone.
     """
     blocks: dict[Hashable, list[Memory]] = defaultdict(list)
     absorbed: dict[str, list[Memory]] = {}
     kept: dict[str, Memory] = {}
-    for memory in sorted(memories, key=sameness.order):
-        keys = sameness.keys(memory)
+    for memory in sorted((one for one in memories if one.id not in apart), key=alike.order):
+        keys = alike.keys(memory)
         near = (one for key in keys for one in blocks[key][:COMPARED])
-        into = None if memory.id in apart else next((one for one in near if sameness.says_all(one, memory)), None)
+        into = next((one for one in near if alike.says_all(one, memory)), None)
         if into is not None:
             absorbed.setdefault(into.id, []).append(memory)
             continue
@@ -45,13 +46,15 @@ def groups(memories: Iterable[Memory], apart: frozenset[str] = frozenset()) -> l
     return [(kept[one], others) for one, others in absorbed.items()]
 
 
-def apart(connection: Connection, owner: int) -> frozenset[str]:
-    """Return the ids of what was merged before, and is live again because somebody wanted it so."""
+def apart(connection: Connection, owner: int, among: Sequence[str] | None = None) -> frozenset[str]:
+    """Return the ids of what was merged before, and is live again because somebody wanted it so; `among` these, if given."""
+    few = "" if among is None else "AND e.memory_id IN (SELECT value FROM json_each(?))"
     statement = f"""
         SELECT DISTINCT e.memory_id FROM events e JOIN memories m ON m.owner = e.owner AND m.id = e.memory_id AND m.{semantic.LIVE}
-        WHERE e.owner = ? AND e.op = 'MERGE'
+        WHERE e.owner = ? AND e.op = 'MERGE' {few}
     """
-    return frozenset(one for (one,) in fetch(connection, statement, (owner,)))
+    values = (owner,) if among is None else (owner, json.dumps(list(among)))
+    return frozenset(one for (one,) in fetch(connection, statement, values))
 
 
 def merge(connection: Connection, owner: int, ids: Sequence[str], at: datetime, run: str | None = None) -> list[str]:
@@ -65,13 +68,13 @@ def merge(connection: Connection, owner: int, ids: Sequence[str], at: datetime, 
         run: the run it belongs to, for the log.
     """
     kept = semantic.get(connection, owner, ids[0])
-    taken_back = apart(connection, owner)
+    taken_back = apart(connection, owner, ids)
     done = []
     for one in ids[1:]:
         other = semantic.get(connection, owner, one)
-        if kept is None or other is None or one in taken_back or kept.id == one:
+        if kept is None or other is None or {kept.id, one} & taken_back or kept.id == one:
             continue
-        if kept.status == other.status == "active" and sameness.says_all(kept, other):
+        if kept.status == other.status == "active" and alike.says_all(kept, other):
             kept = _merged(connection, owner, kept, other, at, run)
             done.append(one)
     if done:
@@ -79,9 +82,7 @@ def merge(connection: Connection, owner: int, ids: Sequence[str], at: datetime, 
     return done
 
 
-def _merged(
-    connection: Connection, owner: int, kept: Memory, other: Memory, at: datetime, run: str | None
-) -> Memory:
+def _merged(connection: Connection, owner: int, kept: Memory, other: Memory, at: datetime, run: str | None) -> Memory:
     gone = other.model_copy(
         update={"status": "merged", "superseded_by": kept.id, "valid_to": max(at, other.valid_from)}
     )

@@ -527,6 +527,14 @@ class MemoryStore:
 
         return self._commit(work) if index else self._write(work)
 
+    def count_recalled(self, owner: str, hits: Sequence[Recall], now: datetime | None = None) -> None:
+        """Count that memories were recalled and put to use; what was only looked through (a list) is not counted."""
+        ids = [hit.id for hit in hits if hit.store == "semantic"]
+        if ids:
+            at = times.utc(now) if now else times.now()
+            with self.transaction(owner, writes=True) as (connection, number):
+                ledger.count_use(connection, number, ids, at, "recalled")
+
     def pass_over(self, turns: Sequence[Turn]) -> None:
         """Mark queued turns as written that hold nothing to decide about, all in one transaction."""
         with self.ledger.write() as connection:

@@ -20,7 +20,7 @@ from sharpwave.memory.trust import TRUST
 _WORD = re.compile(r"[^\W_]+(?:[.'/:@&+#_-]+[^\W_]+)*[+#%€$£]*|[€$£%+#]")
 """A word with what holds it together (`alpha.py`, `12:30`, `C++`): "1.5" and "15" are two."""
 _SAYS_NOTHING = frozenset(("a", "an", "the", "really", "very"))
-_USER = re.compile(r"^(?:the )?user\b(?:'s)?", re.IGNORECASE)
+_USER = re.compile(r"^(?:the )?user\b(?:'s\b)?", re.IGNORECASE)
 _VERB = re.compile(r"(?<=[^\Ws])(?:s)$")
 _PAST = re.compile(r"\b(?:was|were|had|did|used to|went|ran|bought|saw|got|met|\w{3,}ed)\b", re.IGNORECASE)
 MERGEABLE = ("fact", "preference", "event")
@@ -32,7 +32,9 @@ def words(text: str) -> tuple[str, ...]:
     plain = phrases.expanded(text)
     of_user = _USER.match(plain)
     found = [word.casefold() for word in _WORD.findall(plain[of_user.end() :] if of_user else plain)]
-    if of_user and found:
+    if of_user and of_user[0].endswith("s"):
+        found = ["my", *found]
+    elif of_user and found:
         found = ["i", {"is": "am", "has": "have", "was": "was"}.get(found[0], _VERB.sub("", found[0])), *found[1:]]
     if found[:2] == ["i", "am"] and len(found) > 2:  # "Allergic to nuts" is a note of "I am allergic to nuts"
         found = found[2:]
