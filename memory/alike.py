@@ -93,7 +93,7 @@ def says_all(kept: Memory, other: Memory) -> bool:
         return False
     if None not in (kept.value, other.value) and _value(kept.value or "") != _value(other.value or ""):
         return False
-    if other.attribute is not None and kept.attribute is None:
+    if (other.attribute is not None and kept.attribute is None) or not {*other.tags} <= {*kept.tags}:
         return False
     if words(kept.text) == words(other.text):
         return details(other.text) <= details(kept.text)

@@ -151,7 +151,7 @@ SELECT op, memory_id, json_extract(detail, '$.before'), json_extract(detail, '$.
 WHERE owner = ? AND seq > ? AND op IN ('REVIEW', 'CONTRADICT', 'ABSORB') AND json_extract(detail, '$.because') = ? ORDER BY seq DESC
 """
 _PUT_BACK = {"REVIEW": ("needs_review",), "CONTRADICT": ("confidence", "contradictions", "last_contradicted_at")}
-_GAINED = ("derived_from", "depends_on", "tags")
+_GAINED = ("derived_from", "depends_on")
 
 
 def take_back(connection: Connection, owner: int, undone: int, at: datetime) -> set[str]:

@@ -4,31 +4,34 @@ A plan writes nothing and asks no model. Each part is carried out in one transac
 was planned, and a second time it does nothing. A model that fails leaves everything as it was.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 from langchain_core.language_models.chat_models import BaseChatModel
 from sqlalchemy import Connection
 
-from sharpwave.memory import concluding, deriving, episodic, insights, merging, reflect, rolling_up, rows, semantic
-from sharpwave.memory import settling, times
-from sharpwave.memory.errors import InputError, NotFoundError
-from sharpwave.memory.kinds import Episode, Procedure, Session
+from sharpwave.memory import (
+    concluding,
+    deriving,
+    insights,
+    merging,
+    planning,
+    reflect,
+    rolling_up,
+    rows,
+    semantic,
+    settling,
+    times,
+)
+from sharpwave.memory.errors import InputError
+from sharpwave.memory.kinds import Episode
 from sharpwave.memory.ledger import check_owner
-from sharpwave.memory.practice import followed, has_calls, task_of
 from sharpwave.memory.procedures import Procedures
-from sharpwave.memory.records import Memory, Source, Utterance
-from sharpwave.memory.sql import fetch
+from sharpwave.memory.records import Memory, Source
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.usage import booked
 
-POLICY = "consolidate/1"
-ASKED = 5
-"""Groups of messages that one plan has a model read."""
 COUNTS = ("merged", "derived", "rolled_up", "learned", "insights", "settled", "expired")
-
-Part = dict[str, Any]
 
 
 class Consolidator:
@@ -42,7 +45,7 @@ class Consolidator:
     def __init__(self, store: MemoryStore, model: BaseChatModel | None = None) -> None:
         self.store, self.model = store, model
 
-    def plan(self, owner: str, *, dry_run: bool = False) -> list[Part]:
+    def plan(self, owner: str, *, dry_run: bool = False) -> list[planning.Part]:
         """Return what there is to do, as JSON-like parts: `kind`, `ids` of what it is about, and `why`.
 
         The kinds are settle, merge, derive, roll_up, procedures, insight, in this order. `ids` are, in turn, the memory; the
@@ -53,17 +56,7 @@ class Consolidator:
             dry_run: planning writes nothing either way.
         """
         with self.store.transaction(owner) as (connection, number):
-            versions = semantic.all_versions(connection, number)
-            newest = list({memory.id: memory for memory in versions}.values())
-            live = [memory for memory in newest if memory.status == "active"]
-            return [
-                *_to_settle(connection, number, live),
-                *_to_merge(connection, number, live),
-                *self._to_derive(connection, number, owner, versions),
-                *_to_roll_up(connection, number, owner, newest),
-                *_to_learn(connection, number, owner),
-                *_to_understand(connection, number, owner, newest),
-            ]
+            return list(planning.parts(connection, number, owner, with_model=self.model is not None))
 
     def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
         """Do one part of a plan; returns how many of each of `COUNTS`, and the `ids` of what was written.
@@ -108,26 +101,10 @@ class Consolidator:
 
     # Facts from what was said
 
-    def _to_derive(self, connection: Connection, number: int, owner: str, memories: Sequence[Memory]) -> Iterator[Part]:
-        said = episodic.find(connection, number, owner)
-        facts = list(deriving.repeated(said, memories))
-        if facts:
-            ids = list(dict.fromkeys(source.id for fact in facts for source in fact.sources))
-            yield _part(
-                "derive", ids, f"{len(facts)} statements were made more than once, and are not kept", by="rules"
-            )
-        if self.model is not None:
-            looked_at = concluding.considered(connection, number, "facts")
-            looked_at |= {one for memory in memories for one in memory.derived_from}
-            vectors = _vectors(connection, "utterances", number, [one.id for one in said])
-            for group in deriving.clusters(said, vectors, looked_at)[:ASKED]:
-                ids = [one.id for one in group]
-                yield _part("derive", ids, f"{len(ids)} messages speak of the same", by="model")
-
     def _derive(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         by_model = part.get("by") == "model"
         with self.store.transaction(owner) as (connection, number):
-            said, memories = _sources(connection, number, owner, part["ids"])
+            said, memories = planning.sources(connection, number, owner, part["ids"])
             seen = concluding.considered(connection, number, "facts") if by_model else set()
         if by_model and (self.model is None or len(said) < 2 or seen.issuperset(one.id for one in said)):
             return {}
@@ -138,12 +115,12 @@ class Consolidator:
         facts = [fact._replace(text=self.store.masked(owner, fact.text)) for fact in facts]
         self.store.embed([fact.text for fact in facts])
         with self.store.transaction(owner, writes=True) as (connection, number):
-            at, now_said = times.now(), _sources(connection, number, owner, part["ids"])
+            at, now_said = times.now(), planning.sources(connection, number, owner, part["ids"])
             held = {m.text for m in now_said[1]}
             kept = [
                 self._conclude(connection, number, _of(owner, fact), None, run, "llm/1" if by_model else "rules/1")
                 for fact in facts
-                if fact.text not in held and set(fact.sources) <= set(now_said[0])
+                if fact.text not in held and {one.id for one in fact.sources} <= {one.id for one in now_said[0]}
             ]
             if by_model and now_said[0]:
                 concluding.consider(connection, number, "facts", [one.id for one in now_said[0]], at)
@@ -161,14 +138,14 @@ class Consolidator:
 
     def _roll_up(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):
-            what = _rolling(connection, number, owner, part["name"])
+            what = planning.rolling(connection, number, owner, part["name"])
         if what is None:
             return {}
         made, policy = rolling_up.rolled_up(owner, what, times.now(), self.model)
         made = self.store.masked(owner, made)
         self.store.embed([made.text])
         with self.store.transaction(owner, writes=True) as (connection, number):
-            if _rolling(connection, number, owner, part["name"]) != what:
+            if planning.rolling(connection, number, owner, part["name"]) != what:
                 return {}
             known = [
                 memory
@@ -182,7 +159,7 @@ class Consolidator:
 
     def _learn(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):
-            left = [one.id for one in _untaught(connection, number, owner)]
+            left = [one.id for one in planning.untaught(connection, number, owner)]
             episode = rows.get(connection, number, owner, Episode, part["ids"][0]) if part["ids"][0] in left else None
         if episode is None:
             return {}
@@ -195,7 +172,7 @@ class Consolidator:
 
     def _understand(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):
-            episodes, known = _insight_of(connection, number, owner, part["ids"])
+            episodes, known = planning.insight_of(connection, number, owner, part["ids"])
         if len(episodes) < insights.FEWEST or not insights.grown(episodes, known):
             return {}
         found = self.store.masked(owner, reflect.synthesise(episodes, self.model))
@@ -209,99 +186,12 @@ class Consolidator:
         )
         self.store.embed([made.text])
         with self.store.transaction(owner, writes=True) as (connection, number):
-            episodes, known = _insight_of(connection, number, owner, part["ids"])
+            episodes, known = planning.insight_of(connection, number, owner, part["ids"])
             if len(episodes) != len(found.episodes) or not insights.grown(episodes, known):
                 return {}
             live = known if known is not None and known.status == "active" else None
             kept = self._conclude(connection, number, made, live, run, found.policy)
         return {"insights": 1, "ids": [kept.id]}
-
-
-def _part(kind: str, ids: Sequence[str], why: str, **more: str) -> Part:
-    return {"kind": kind, "ids": list(ids), "why": why, **more}
-
-
-def _to_settle(connection: Connection, number: int, live: Sequence[Memory]) -> Iterator[Part]:
-    for memory in live:
-        found = settling.verdict(connection, number, memory) if memory.needs_review else None
-        if found:
-            yield _part("settle", [memory.id], f"{found.op} {memory.text!r}: {found.reason}")
-
-
-def _to_merge(connection: Connection, number: int, live: Sequence[Memory]) -> Iterator[Part]:
-    for kept, others in merging.groups(live, merging.apart(connection, number)):
-        said = ", ".join(repr(memory.text) for memory in others[:3])
-        yield _part("merge", [kept.id, *(memory.id for memory in others)], f"{kept.text!r} says all of {said}")
-
-
-def _to_roll_up(connection: Connection, number: int, owner: str, newest: Sequence[Memory]) -> Iterator[Part]:
-    sessions = rows.find(connection, number, owner, Session)
-    for one in rolling_up.roll_ups(sessions, [memory for memory in newest if memory.kind == "summary"]):
-        why = f"{one.title}: {len(one.sessions)} conversations"
-        yield _part("roll_up", [session.id for session in one.sessions], why, name=one.name)
-
-
-def _rolling(connection: Connection, number: int, owner: str, name: str) -> rolling_up.RollUp | None:
-    sessions = rows.find(connection, number, owner, Session)
-    summaries = semantic.find(connection, number, statuses=(), kinds=("summary",))
-    return next((one for one in rolling_up.roll_ups(sessions, summaries) if one.name == name), None)
-
-
-def _to_learn(connection: Connection, number: int, owner: str) -> Iterator[Part]:
-    for episode in _untaught(connection, number, owner):
-        yield _part(
-            "procedures", [episode.id], f"{episode.outcome} that no procedure has counted: {episode.task[:80]!r}"
-        )
-
-
-def _untaught(connection: Connection, number: int, owner: str) -> list[Episode]:
-    """Return the episodes that a procedure may be learned from, and that none has counted."""
-    statement = """
-        SELECT DISTINCT i.value FROM events, json_each(detail, '$.row_after.learned_from') i
-        WHERE owner = ? AND op IN ('PROCEDURE', 'COUNT', 'PROMOTE', 'DEMOTE')
-    """
-    done = {one for (one,) in fetch(connection, statement, (number,))}
-    done |= concluding.considered(connection, number, "procedures")
-    known = rows.find(connection, number, owner, Procedure)
-    return [
-        episode
-        for episode in rows.find(connection, number, owner, Episode, statuses=("active",))
-        if episode.id not in done
-        and task_of(episode)
-        and has_calls(episode)
-        and (
-            episode.outcome == "success"
-            or (episode.outcome == "failure" and any(followed(one, episode) for one in known))
-        )
-    ]
-
-
-def _to_understand(connection: Connection, number: int, owner: str, newest: Sequence[Memory]) -> Iterator[Part]:
-    episodes = rows.find(connection, number, owner, Episode, statuses=("active",), last=insights.LATEST)
-    gained = [memory for memory in newest if memory.kind == "insight"]
-    vectors = _vectors(connection, "records", number, [episode.id for episode in episodes])
-    for group in insights.sorts(episodes, vectors):
-        if insights.grown(group, insights.known_of(group, gained)):
-            yield _part("insight", [one.id for one in group], f"{len(group)} episodes like {group[0].task[:80]!r}")
-
-
-def _insight_of(
-    connection: Connection, number: int, owner: str, ids: Sequence[str]
-) -> tuple[list[Episode], Memory | None]:
-    """Return those of these episodes that are there, and what is known of them."""
-    wanted = set(ids)
-    there = rows.find(connection, number, owner, Episode, statuses=("active",))
-    episodes = [episode for episode in there if episode.id in wanted]
-    return episodes, insights.known_of(episodes, semantic.find(connection, number, statuses=(), kinds=("insight",)))
-
-
-def _sources(
-    connection: Connection, number: int, owner: str, ids: Sequence[str]
-) -> tuple[list[Utterance], list[Memory]]:
-    """Return those of these utterances that are there, and all versions of all memories."""
-    wanted = set(ids)
-    said = [utterance for utterance in episodic.find(connection, number, owner) if utterance.id in wanted]
-    return said, semantic.all_versions(connection, number)
 
 
 def _of(owner: str, fact: deriving.Fact) -> Memory:
@@ -321,17 +211,4 @@ def _of(owner: str, fact: deriving.Fact) -> Memory:
         confidence=concluding.confidence(len(fact.sources)),
         valid_from=fact.sources[0].said_at,
         last_confirmed_at=last.said_at,
-    )
-
-
-def _vectors(connection: Connection, table: str, number: int, ids: Sequence[str]) -> np.ndarray:
-    """Return the vectors of utterances or records, a row each in the order of `ids`; zeros where there is none."""
-    if not ids:
-        return np.empty((0, 0), np.float32)
-    found: dict[str, bytes] = dict(fetch(connection, f"SELECT id, vector FROM {table} WHERE owner = ?", (number,)))
-    size = max(len(found[one] or b"") for one in ids)
-    return (
-        np.frombuffer(b"".join(found[one] or bytes(size) for one in ids), np.float16)
-        .reshape(len(ids), -1)
-        .astype(np.float32)
     )

@@ -108,7 +108,6 @@ def _gains(kept: Memory, other: Memory) -> Iterator[tuple[str, Any]]:
     for name, more in (
         ("derived_from", (other.id, *other.derived_from)),
         ("depends_on", other.depends_on),
-        ("tags", other.tags),
     ):
         yield name, tuple(one for one in dict.fromkeys((*getattr(kept, name), *more)) if one != kept.id)
     yield "confidence", min(1.0, round(kept.confidence + CONFIRMATION, 6))
