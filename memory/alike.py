@@ -56,7 +56,7 @@ def keys(memory: Memory) -> list[Hashable]:
     about = (memory.subject.casefold(), memory.kind == "event", _when(memory))
     found: list[Hashable] = [("words", words(memory.text), *about)]
     if memory.attribute and memory.value:
-        slot = (memory.attribute, _value(memory.value), _mood(memory.text))
+        slot = (memory.attribute, _value(memory.value), _mood(memory.text), _numbers(memory.text), _turns(memory.text))
         found.append(("slot", *slot, *about))
     return found
 
@@ -86,8 +86,13 @@ def order(memory: Memory) -> tuple[object, ...]:
 
 
 def says_all(kept: Memory, other: Memory) -> bool:
-    """Whether `kept` says everything that `other` does, so that `other` may go. They share a key."""
-    if other.pinned or not set(keys(kept)) & set(keys(other)):
+    """Whether `kept` says everything that `other` does, so that `other` may go."""
+    return bool(set(keys(kept)) & set(keys(other))) and covers(kept, other)
+
+
+def covers(kept: Memory, other: Memory) -> bool:
+    """The same for two memories that share a key."""
+    if other.pinned:
         return False
     if None not in (kept.attribute, other.attribute) and kept.attribute != other.attribute:
         return False
@@ -98,19 +103,21 @@ def says_all(kept: Memory, other: Memory) -> bool:
     if words(kept.text) == words(other.text):
         return details(other.text) <= details(kept.text)
     held, more = _bare(kept.text), _bare(other.text)
-    if not (details(kept.text) <= more and details(other.text) <= held) or _numbers(kept.text) != _numbers(other.text):
+    if not (details(kept.text) <= more and details(other.text) <= held):
         return False
     spoken = stems(aliases(kept.attribute or "")) | stems(kept.subject)
-    return stems(other.text) - spoken <= stems(kept.text) and _turns(kept.text) == _turns(other.text)
+    return stems(other.text) - spoken <= stems(kept.text)
 
 
+@lru_cache(maxsize=32768)
 def _bare(text: str) -> frozenset[str]:
     return frozenset(words(text)) | frozenset(re.findall(r"[\w'-]+", phrases.straight(text).casefold()))
 
 
-def _numbers(text: str) -> list[str]:
-    """Return the numbers of a text in order, those that are written out too."""
-    return sorted(stem for word in words(text) for stem in (stems(word) or {word}) if any(c.isdigit() for c in stem))
+def _numbers(text: str) -> tuple[str, ...]:
+    """Return the numbers of a text, those that are written out too."""
+    found = (stem for word in words(text) for stem in (stems(word) or {word}) if any(c.isdigit() for c in stem))
+    return tuple(sorted(found))
 
 
 _TURNS = frozenset(

@@ -36,7 +36,7 @@ def groups(memories: Iterable[Memory], apart: frozenset[str] = frozenset()) -> l
     for memory in sorted((one for one in memories if one.id not in apart), key=alike.order):
         keys = alike.keys(memory)
         near = (one for key in keys for one in blocks[key][:COMPARED])
-        into = next((one for one in near if alike.says_all(one, memory)), None)
+        into = next((one for one in near if alike.covers(one, memory)), None)
         if into is not None:
             absorbed.setdefault(into.id, []).append(memory)
             continue

@@ -1,19 +1,23 @@
 """Consolidation: nothing that differs is merged, nothing is concluded from one source, and a second time changes nothing."""
 
 import json
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from fakes import HashEmbeddings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from talking import say as turn_of
 
 from sharpwave import cli
+from sharpwave.commands import memories, recall
 from sharpwave.graphs import build_agent
 from sharpwave.memory import merging, rows, times
 from sharpwave.memory.alike import says_all
@@ -236,22 +240,29 @@ _TEXTS = st.builds(
 )
 
 
+def test_a_crowded_slot_takes_no_longer() -> None:
+    crowd = [memory(f"I play chess in club {n}", attribute="hobby", value="chess") for n in range(2000)]
+    started = time.process_time()
+    assert merging.groups(crowd) == []
+    assert time.process_time() - started < 3
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(_TEXTS, st.sampled_from([0.5, 0.8, 0.9])), max_size=12))
 def test_merging_never_loses_a_number_or_a_name(found: list[tuple[str, float]]) -> None:
     slot = [{}, {"attribute": "likes", "value": "park"}]
-    memories = [memory(text, confidence=sure, **slot[n % 2]) for n, (text, sure) in enumerate(found)]
-    groups = merging.groups(memories)
+    kept_ones = [memory(text, confidence=sure, **slot[n % 2]) for n, (text, sure) in enumerate(found)]
+    groups = merging.groups(kept_ones)
     for kept, others in groups:
         for other in others:
             assert says_all(kept, other)
             assert details(other.text) <= details(kept.text) | set(kept.text.casefold().rstrip(".").split())
-    again = merging.groups(memories[::-1])
+    again = merging.groups(kept_ones[::-1])
     assert sorted((k.id, sorted(o.id for o in os)) for k, os in groups) == sorted(
         (k.id, sorted(o.id for o in os)) for k, os in again
     )
     gone = {other.id for _, others in groups for other in others}
-    assert merging.groups([one for one in memories if one.id not in gone]) == []
+    assert merging.groups([one for one in kept_ones if one.id not in gone]) == []
 
 
 # What is used is kept
@@ -275,26 +286,38 @@ def test_what_is_recalled_in_chat_stays_and_what_nobody_uses_may_go(store: Memor
     assert store.recall("ana", "allergic to medicine", stores=("semantic",))[0].id == before == allergy
 
 
-def test_recall_on_the_command_line_is_a_use_and_listing_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sharpwave.memory.store.LocalEmbeddings", HashEmbeddings)
-    home = str(tmp_path / "home")
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Run one command line as a process would, with an embedder that needs no files; returns its JSON."""
+    app = typer.Typer()
+    app.callback()(cli.options)
+    for module in (memories, recall):
+        module.register(app)
+    monkeypatch.setattr(cli, "app", app)
+    monkeypatch.setattr(cli, "_register", lambda: None)
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
 
-    def run(*words: str) -> str:
-        assert cli.main(["--home", home, *words, "--user", "ana", "--json"]) in (0, None)
-        return capsys.readouterr().out
+    def once(*words: str) -> Any:
+        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(tmp_path / "home"), *words, "--json"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert not ended.value.code
+        return json.loads(capsys.readouterr().out)
 
-    run("memories", "add", "I am allergic to penicillin")
-    run("memories", "list")
-    with MemoryStore.open(home, embeddings=HashEmbeddings()) as store:
+    return once
+
+
+def test_recall_on_the_command_line_is_a_use_and_listing_is_none(run: Callable[..., Any], tmp_path: Path) -> None:
+    run("memories", "add", "I am allergic to penicillin", "--user", "ana")
+    run("memories", "list", "--user", "ana")
+    with MemoryStore.open(tmp_path / "home", embeddings=HashEmbeddings()) as store:
         assert store.memories("ana")[0].recalled == 0
-    found = json.loads(run("recall", "allergic to penicillin"))
-    assert len(found["results"]) == 1
-    with MemoryStore.open(home, embeddings=HashEmbeddings()) as store:
+    assert len(run("recall", "allergic to penicillin", "--user", "ana")["results"]) == 1
+    assert run("recall", "penicillin", "--user", "ben")["results"] == []
+    with MemoryStore.open(tmp_path / "home", embeddings=HashEmbeddings()) as store:
         (kept,) = store.memories("ana")
         assert kept.recalled == 1 and kept.last_recalled_at is not None
-        assert store.recall("ben", "penicillin") == [] and store.owners() == ["ana"]
+        assert store.owners() == ["ana"]
 
 
 # Facts from several sources
