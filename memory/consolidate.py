@@ -48,8 +48,8 @@ class Consolidator:
     def plan(self, owner: str, *, dry_run: bool = False) -> list[planning.Part]:
         """Return what there is to do, as JSON-like parts: `kind`, `ids` of what it is about, and `why`.
 
-        The kinds are settle, merge, derive, roll_up, procedures, insight, in this order. `ids` are, in turn, the memory; the
-        memory that is kept and those merged into it; utterances; sessions; an episode; episodes.
+        The kinds are settle, merge, derive, roll_up, procedures, insight, in this order. `ids` are, in turn, the memory; those
+        that are merged and merged into, with `groups` of which the first one is kept; utterances; sessions; an episode; episodes.
 
         Args:
             owner: whose.
@@ -96,7 +96,12 @@ class Consolidator:
 
     def _merge(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner, writes=True) as (connection, number):
-            done = merging.merge(connection, number, part["ids"], times.now(), run)
+            at = times.now()
+            done = [
+                one
+                for group in part.get("groups", [part["ids"]])
+                for one in merging.merge(connection, number, group, at, run)
+            ]
         return {"merged": len(done), "ids": done}
 
     # Facts from what was said

@@ -7,7 +7,7 @@ gains follows from that event as one of its own (ABSORB), which goes back with i
 
 import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,27 +23,63 @@ COMPARED = 32
 """Kept memories of one value of one slot that a further one is compared with, the foremost."""
 
 
-def groups(memories: Iterable[Memory], apart: frozenset[str] = frozenset()) -> list[tuple[Memory, list[Memory]]]:
-    """Return the memories to keep, each with those that it says all of. The order of `memories` makes no difference.
+Group = tuple[Memory, list[Memory]]
+"""A memory that is kept, and those that it says all of."""
+
+
+def groups(memories: Iterable[Memory], apart: frozenset[str] = frozenset()) -> list[Group]:
+    """Return what is to be merged, in the order in which it has to be done. That of `memories` makes no difference.
+
+    A memory that was confirmed by a merge may be sure enough for another one: so it goes on until there is nothing left.
 
     Args:
         memories: live ones of one owner.
         apart: ids of those that are left alone.
     """
+    left = {memory.id: memory for memory in memories if memory.id not in apart}
+    keys = {one: alike.keys(memory) for one, memory in left.items()}
+    holders: dict[Hashable, list[str]] = defaultdict(list)
+    for one, some in keys.items():
+        for key in some:
+            holders[key].append(one)
+    touched = {one for some in holders.values() if len(some) > 1 for one in some}
+    done: list[Group] = []
+    while found := _round([left[one] for one in touched if one in left], keys):
+        for kept, others in found:
+            done.append((kept, others))
+            for other in others:
+                left[kept.id] = left[kept.id].model_copy(update=dict(_gains(left[kept.id], other)))
+                del left[other.id]
+        touched = {one for kept, _ in found for key in keys[kept.id] for one in holders[key]}
+    return done
+
+
+def _round(memories: Iterable[Memory], keys: Mapping[str, Sequence[Hashable]]) -> list[Group]:
     blocks: dict[Hashable, list[Memory]] = defaultdict(list)
     absorbed: dict[str, list[Memory]] = {}
     kept: dict[str, Memory] = {}
-    for memory in sorted((one for one in memories if one.id not in apart), key=alike.order):
-        keys = alike.keys(memory)
-        near = (one for key in keys for one in blocks[key][:COMPARED])
+    for memory in sorted(memories, key=alike.order):
+        near = (one for key in keys[memory.id] for one in blocks[key][:COMPARED])
         into = next((one for one in near if alike.covers(one, memory)), None)
         if into is not None:
             absorbed.setdefault(into.id, []).append(memory)
             continue
         kept[memory.id] = memory
-        for key in keys:
+        for key in keys[memory.id]:
             blocks[key].append(memory)
     return [(kept[one], others) for one, others in absorbed.items()]
+
+
+def connected(found: Sequence[Group]) -> list[list[Group]]:
+    """Return groups with those that they have a memory in common with, in their order: what can be done independently."""
+    whole: dict[str, list[Group]] = {}
+    for group in found:
+        ids = [group[0].id, *(other.id for other in group[1])]
+        before = {id(whole[one]): whole[one] for one in ids if one in whole}
+        together = [*(one for some in before.values() for one in some), group]
+        for kept, others in together:
+            whole.update(dict.fromkeys([kept.id, *(other.id for other in others)], together))
+    return list({id(one): one for one in whole.values()}.values())
 
 
 def apart(connection: Connection, owner: int, among: Sequence[str] | None = None) -> frozenset[str]:
@@ -51,7 +87,7 @@ def apart(connection: Connection, owner: int, among: Sequence[str] | None = None
     few = "" if among is None else "AND e.memory_id IN (SELECT value FROM json_each(?))"
     statement = f"""
         SELECT DISTINCT e.memory_id FROM events e JOIN memories m ON m.owner = e.owner AND m.id = e.memory_id AND m.{semantic.LIVE}
-        WHERE e.owner = ? AND e.op = 'MERGE' {few}
+        WHERE {"+" if few else ""}e.owner = ? AND e.op = 'MERGE' {few}
     """
     values = (owner,) if among is None else (owner, json.dumps(list(among)))
     return frozenset(one for (one,) in fetch(connection, statement, values))

@@ -15,6 +15,9 @@ from sharpwave.memory.sql import fetch
 ASKED = 5
 """Groups of messages that one plan has a model read."""
 
+MERGED = 100
+"""Memories that one part has others merged into."""
+
 Part = dict[str, Any]
 """JSON-like: `kind`, `ids` of what it is about, `why`."""
 
@@ -39,7 +42,7 @@ def parts(connection: Connection, number: int, owner: str, *, with_model: bool) 
     yield from _to_understand(connection, number, owner, newest)
 
 
-def _part(kind: str, ids: Sequence[str], why: str, **more: str) -> Part:
+def _part(kind: str, ids: Sequence[str], why: str, **more: Any) -> Part:
     return {"kind": kind, "ids": list(ids), "why": why, **more}
 
 
@@ -51,9 +54,16 @@ def _to_settle(connection: Connection, number: int, live: Sequence[Memory]) -> I
 
 
 def _to_merge(connection: Connection, number: int, live: Sequence[Memory]) -> Iterator[Part]:
-    for kept, others in merging.groups(live, merging.apart(connection, number)):
-        said = ", ".join(repr(memory.text) for memory in others[:3])
-        yield _part("merge", [kept.id, *(memory.id for memory in others)], f"{kept.text!r} says all of {said}")
+    batch: list[merging.Group] = []
+    whole = merging.connected(merging.groups(live, merging.apart(connection, number)))
+    for at, together in enumerate(whole, 1):
+        batch += together
+        if len(batch) >= MERGED or at == len(whole):
+            ids = [[kept.id, *(other.id for other in others)] for kept, others in batch]
+            kept, others = batch[0]
+            why = f"{len(batch)} memories say all that others do: {kept.text!r} and {others[0].text!r}"
+            yield _part("merge", list(dict.fromkeys(one for group in ids for one in group)), why, groups=ids)
+            batch = []
 
 
 def _to_derive(

@@ -24,7 +24,8 @@ from sharpwave.memory.alike import says_all
 from sharpwave.memory.consolidate import Consolidator
 from sharpwave.memory.conversations import Conversations
 from sharpwave.memory.episodes import Episodes
-from sharpwave.memory.errors import InputError, ModelError
+from sharpwave.memory.erase import purge_memory
+from sharpwave.memory.errors import InputError, ModelError, NotFoundError
 from sharpwave.memory.forget import Forgetting, forget
 from sharpwave.memory.kinds import Session
 from sharpwave.memory.phrases import details
@@ -212,6 +213,27 @@ def test_what_rests_on_a_merged_memory_is_reviewed_when_the_kept_one_changes(sto
     assert store.get("ana", resting).needs_review
 
 
+def test_what_a_confirmation_makes_sure_enough_is_merged_in_the_same_run(store: MemoryStore) -> None:
+    slot = {"attribute": "home_city", "value": "Lisbon"}
+    more = [
+        add(store, text, confidence=0.8, **slot)
+        for text in ("I live in Lisbon by the river", "i live in Lisbon by a river")
+    ]
+    add(store, "I live in Lisbon", confidence=0.85, **slot)
+    assert consolidate(store) == {"merged": 2}
+    assert [m.id for m in store.memories("ana")] == more[:1]
+    assert consolidate(store) == {}
+
+
+def test_purging_a_kept_memory_leaves_nothing_of_what_was_merged_into_it(store: MemoryStore) -> None:
+    kept = add(store, "I am allergic to penicillin", confidence=0.9)
+    gone = add(store, "I'm allergic to penicillin.")
+    consolidate(store)
+    purge_memory(store, "ana", kept)
+    with pytest.raises(NotFoundError):
+        store.get("ana", gone)
+
+
 def test_a_tag_is_not_lost(store: MemoryStore) -> None:
     add(store, "I like jazz", confidence=0.9)
     add(store, "I like jazz.", tags=("music",))
@@ -247,9 +269,11 @@ def test_a_crowded_slot_takes_no_longer() -> None:
     assert time.process_time() - started < 3
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(st.tuples(_TEXTS, st.sampled_from([0.5, 0.8, 0.9])), max_size=12))
-def test_merging_never_loses_a_number_or_a_name(found: list[tuple[str, float]]) -> None:
+@settings(max_examples=25, deadline=None)
+@given(found=st.lists(st.tuples(_TEXTS, st.sampled_from([0.5, 0.8, 0.9])), max_size=12))
+def test_merging_never_loses_a_number_or_a_name_and_is_done_at_once(
+    found: list[tuple[str, float]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     slot = [{}, {"attribute": "likes", "value": "park"}]
     kept_ones = [memory(text, confidence=sure, **slot[n % 2]) for n, (text, sure) in enumerate(found)]
     groups = merging.groups(kept_ones)
@@ -261,8 +285,10 @@ def test_merging_never_loses_a_number_or_a_name(found: list[tuple[str, float]]) 
     assert sorted((k.id, sorted(o.id for o in os)) for k, os in groups) == sorted(
         (k.id, sorted(o.id for o in os)) for k, os in again
     )
-    gone = {other.id for _, others in groups for other in others}
-    assert merging.groups([one for one in kept_ones if one.id not in gone]) == []
+    with MemoryStore.open(tmp_path_factory.mktemp("home"), embeddings=HashEmbeddings(), collections=1) as store:
+        store.put_memories("ana", kept_ones, "test")
+        assert consolidate(store).get("merged", 0) == sum(len(others) for _, others in groups)
+        assert consolidate(store) == {}
 
 
 # What is used is kept

@@ -18,6 +18,7 @@ DECLARED = {
     "reflect": set(),
     "pattern": set(),
     "conversation": set(),
+    "derive": set(),
 }
 
 
