@@ -4,7 +4,7 @@ It is written as any memory is (ADD, UPDATE), so that it can be undone, correcte
 concluded again from the same sources.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -78,12 +78,10 @@ def concluded(owner: str, text: str, sources: Sequence[str], at: datetime, **fie
     )
 
 
-def consider(
-    connection: Connection, owner: int, what: str, ids: Sequence[str], at: datetime, detail: Mapping[str, Any] = {}
-) -> None:
+def consider(connection: Connection, owner: int, what: str, ids: Sequence[str], at: datetime) -> None:
     """Note that records were looked at and taught nothing, so that they are not looked at for the same again."""
     reason = f"{len(ids)} looked at for {what}, and nothing concluded"
-    seen = {"considered": what, "ids": list(ids), **detail}
+    seen = {"considered": what, "ids": list(ids)}
     ledger.append_event(connection, owner, "CONSIDER", at=at, policy="consolidate/1", reason=reason, detail=seen)
 
 
