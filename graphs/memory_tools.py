@@ -121,6 +121,8 @@ def _found(store: MemoryStore, runtime: Runtime, query: str, where: StoreName) -
     context = context_of(runtime)
     options: dict[str, Any] = {"now": moment(context), "timezone": context.timezone, "only": may_be_shown}
     hits = store.recall(context.user_id, query, k=FOUND, stores=(where,), **options)
+    if context.remember:
+        store.count_recalled(context.user_id, hits, moment(context))
     zone = time_zone(context.timezone)
 
     def line(hit: Recall) -> str:

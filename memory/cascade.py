@@ -4,9 +4,10 @@ A link is made when a memory is written, never guessed later: where it is about 
 (`DEPENDS`: a commute from the home and the employer), or names its ground itself ("because I live in Lisbon", "near my
 office"). When the ground changes, what rests on it needs review: it stays, ranks lower, and says that it may be out of date,
 until it is confirmed, changed, or the ground is put back. What follows from an event is an event of its own (REVIEW,
-CONTRADICT, SETTLE), whose `detail["because"]` names that one; undoing that one takes it back.
+CONTRADICT, ABSORB, SETTLE), whose `detail["because"]` names that one; undoing that one takes it back.
 """
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -85,15 +86,20 @@ def linked(connection: Connection, owner: int, memory: Memory) -> Memory:
 
 
 _DEPENDENTS = f"""
-SELECT id FROM memories WHERE owner = ? AND {LINKED} AND {semantic.LIVE}
-AND (EXISTS (SELECT 1 FROM json_each(record, '$.depends_on') WHERE value = ?)
-  OR EXISTS (SELECT 1 FROM json_each(record, '$.derived_from') WHERE value = ?))
+SELECT id FROM memories WHERE owner = ?1 AND {LINKED} AND {semantic.LIVE}
+AND (EXISTS (SELECT 1 FROM json_each(record, '$.depends_on') WHERE value IN (SELECT value FROM json_each(?2)))
+  OR EXISTS (SELECT 1 FROM json_each(record, '$.derived_from') WHERE value IN (SELECT value FROM json_each(?2))))
+"""
+_MERGED = """
+SELECT id FROM memories WHERE owner = ? AND id IN (SELECT value FROM json_each(?)) AND current AND status = 'merged'
 """
 
 
-def dependents(connection: Connection, owner: int, memory_id: str) -> list[Memory]:
-    """Return the live memories that depend on a memory, or are derived from it."""
-    rows = fetch(connection, _DEPENDENTS, (owner, memory_id, memory_id))
+def dependents(connection: Connection, owner: int, memory: Memory) -> list[Memory]:
+    """Return the live memories that depend on a memory, or on one that was merged into it, or are derived from it."""
+    merged = fetch(connection, _MERGED, (owner, json.dumps(memory.derived_from)))
+    ids = json.dumps([memory.id, *(one for (one,) in merged)])
+    rows = [row for row in fetch(connection, _DEPENDENTS, (owner, ids)) if row[0] != memory.id]
     found = [semantic.get(connection, owner, dependent) for (dependent,) in rows]
     return [memory for memory in found if memory is not None]
 
@@ -124,7 +130,7 @@ def follow(
     """
     if before is None or after is None or not changed(before, after):
         return
-    for dependent in dependents(connection, owner, after.id):
+    for dependent in dependents(connection, owner, after):
         fresh = said is not None and dependent.last_confirmed_at is not None and dependent.last_confirmed_at >= said
         if fresh or dependent.needs_review or dependent.id in but:
             continue
@@ -141,22 +147,43 @@ def follow(
 
 
 _FOLLOWED = """
-SELECT op, memory_id, json_extract(detail, '$.before') FROM events
-WHERE owner = ? AND seq > ? AND op IN ('REVIEW', 'CONTRADICT') AND json_extract(detail, '$.because') = ? ORDER BY seq DESC
+SELECT op, memory_id, json_extract(detail, '$.before'), json_extract(detail, '$.after') FROM events
+WHERE owner = ? AND seq > ? AND op IN ('REVIEW', 'CONTRADICT', 'ABSORB') AND json_extract(detail, '$.because') = ? ORDER BY seq DESC
 """
 _PUT_BACK = {"REVIEW": ("needs_review",), "CONTRADICT": ("confidence", "contradictions", "last_contradicted_at")}
+_GAINED = ("derived_from", "depends_on")
 
 
 def take_back(connection: Connection, owner: int, undone: int, at: datetime) -> set[str]:
-    """Take back what followed from event `undone` (marks for review, lowered confidence); returns the ids of what it was."""
+    """Take back what followed from event `undone` (marks for review, changed confidence); returns the ids of what it was."""
     settled = set()
-    for op, memory_id, before in fetch(connection, _FOLLOWED, (owner, undone, undone)):
+    for op, memory_id, before, after in fetch(connection, _FOLLOWED, (owner, undone, undone)):
         memory, was = semantic.get(connection, owner, memory_id), Memory.model_validate_json(before)
         if memory is not None and memory.status == "active":
-            back = {name: getattr(was, name) for name in _PUT_BACK[op]}
+            absorbed = op == "ABSORB"
+            back = (
+                _without(memory, was, Memory.model_validate_json(after))
+                if absorbed
+                else {name: getattr(was, name) for name in _PUT_BACK[op]}
+            )
             note(connection, owner, "SETTLE", memory, back, f"undo of event {undone}", undone, at)
-            settled.add(memory_id)
+            settled |= set() if absorbed else {memory_id}
     return settled
+
+
+def _without(memory: Memory, was: Memory, became: Memory) -> dict[str, Any]:
+    """Return what a memory says of itself without what it gained from one that was merged into it, others' gains aside."""
+    back: dict[str, Any] = {
+        name: tuple(
+            one for one in getattr(memory, name) if one in getattr(was, name) or one not in getattr(became, name)
+        )
+        for name in _GAINED
+    }
+    back["confidence"] = max(0.0, round(memory.confidence - (became.confidence - was.confidence), 6))
+    for name in ("importance", "last_confirmed_at"):
+        if getattr(memory, name) == getattr(became, name):
+            back[name] = getattr(was, name)
+    return back
 
 
 def note(
@@ -168,6 +195,7 @@ def note(
     reason: str,
     because: int,
     at: datetime,
+    policy: str = "cascade",
 ) -> None:
     """Change what a live memory says of itself, as an event that follows from event `because`."""
     after = memory.model_copy(update=update)
@@ -177,7 +205,7 @@ def note(
         owner,
         op,
         at=at,
-        policy="cascade",
+        policy=policy,
         reason=reason,
         memory=after,
         before=memory,

@@ -120,7 +120,7 @@ def pin(connection: Connection, owner: int, memory_id: str, pinned: bool) -> App
     return _log(connection, owner, "PIN", memory, old, "pinned by hand" if pinned else "unpinned by hand", times.now())
 
 
-def expire(connection: Connection, owner: int, memory_id: str, reason: str) -> Applied | None:
+def expire(connection: Connection, owner: int, memory_id: str, reason: str, policy: str = "forget/1") -> Applied | None:
     """Forget a memory: it leaves the current view. None, and nothing done, where it has left that already or is pinned."""
     old = semantic.get(connection, owner, memory_id)
     if old is None or old.status != "active" or old.pinned:
@@ -128,7 +128,7 @@ def expire(connection: Connection, owner: int, memory_id: str, reason: str) -> A
     at = times.now()
     gone = old.model_copy(update={"status": "expired", "valid_to": max(at, old.valid_from)})
     semantic.rewrite(connection, owner, gone)
-    return _log(connection, owner, "EXPIRE", gone, old, reason, at, policy="forget/1")
+    return _log(connection, owner, "EXPIRE", gone, old, reason, at, policy=policy)
 
 
 def release(connection: Connection, owner: int, memory_id: str) -> Applied:
@@ -180,7 +180,9 @@ def undoable(connection: Connection, owner: int, *, last: int, turn: tuple[str, 
     events = ledger.read_events(connection, owner)
     undone = {event.detail["undoes"] for event in events if event.op == "UNDO"}
     chosen = [
-        e for e in reversed(events) if e.op in undoing.UNDOABLE and e.seq not in undone and e.memory_id is not None
+        e
+        for e in reversed(events)
+        if e.op in undoing.UNDOABLE and e.seq not in undone and (e.detail.get("before") or e.detail.get("after"))
     ]
     if turn is not None:
         chosen = [event for event in chosen if (event.thread, event.message_id) == turn]

@@ -77,9 +77,11 @@ def about(connection: Connection, number: int, memory_id: str) -> About:
 
 
 def _with_derived(connection: Connection, number: int, ids: Sequence[str]) -> list[str]:
-    """Return ids, and those of the memories that are derived from them."""
+    """Return ids, and those of the memories that are derived from them, or were merged into them."""
     derived = """
-        SELECT DISTINCT m.id FROM memories m, json_each(m.record, '$.derived_from') d WHERE m.owner = ? AND d.value = ?
+        SELECT DISTINCT m.id FROM memories m, json_each(m.record, '$.derived_from') d WHERE m.owner = ?1 AND d.value = ?2
+        UNION SELECT id FROM memories
+            WHERE owner = ?1 AND current AND status = 'merged' AND json_extract(record, '$.superseded_by') = ?2
     """
     found, waiting = list[str](), list(ids)
     while waiting:

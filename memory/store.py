@@ -6,6 +6,7 @@ during a model call.
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import Connection
 
@@ -13,7 +14,7 @@ from sharpwave.memory import applying, episodic, ledger, times
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.by_hand import ByHand
 from sharpwave.memory.ledger import check_owner
-from sharpwave.memory.records import Decision, Turn, Usage
+from sharpwave.memory.records import Decision, Recall, Turn, Usage
 
 
 class StaleDecision(Exception):
@@ -102,6 +103,14 @@ class MemoryStore(ByHand):
             return done
 
         return self._commit(work) if index else self._write(work)
+
+    def count_recalled(self, owner: str, hits: Sequence[Recall], now: datetime | None = None) -> None:
+        """Count that memories were recalled and put to use; what was only looked through (a list) is not counted."""
+        ids = [hit.id for hit in hits if hit.store == "semantic"]
+        if ids:
+            at = times.utc(now) if now else times.now()
+            with self.transaction(owner, writes=True) as (connection, number):
+                ledger.count_use(connection, number, ids, at, "recalled")
 
     def pass_over(self, turns: Sequence[Turn]) -> None:
         """Mark queued turns as written that hold nothing to decide about, all in one transaction."""

@@ -35,7 +35,7 @@ def take_back(connection: Connection, owner: int, memory: Memory, before: Memory
     return again
 
 
-UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "KEEP", "RELEASE", "EXPIRE")
+UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "KEEP", "RELEASE", "EXPIRE", "MERGE")
 """Operations that can be taken back."""
 
 

@@ -20,6 +20,7 @@ DECLARED = {
     "conversation": set(),
     "core": {"blocks"},
     "distil": set(),
+    "derive": set(),
 }
 
 

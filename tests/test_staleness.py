@@ -82,7 +82,7 @@ def test_saying_it_again_confirms_it(agent: Any, store: MemoryStore) -> None:
     before = store.memories("ana")[0].confidence
     for n in range(3):
         say(agent, "As I said, I live in Oslo.", now=MARCH + timedelta(days=n + 1))
-    [memory] = store.memories("ana")
+    [memory] = store.memories("ana", kinds=("fact",))
     assert before < memory.confidence == 1.0
     assert memory.last_confirmed_at == MARCH + timedelta(days=3)
 

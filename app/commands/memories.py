@@ -226,7 +226,10 @@ def review(
     delete: Annotated[bool, typer.Option("--delete", help="It no longer holds.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List what may be out of date because what it rests on has changed; or settle one of them."""
+    """List what may be out of date because what it rests on has changed; or settle one of them.
+
+    What earlier conversations were about is not listed: that stays as it was, and is recalled no longer.
+    """
     if memory is None:
         if keep or delete:
             raise InputError("Which memory? `sharpwave memories review` lists their ids.")
@@ -245,7 +248,8 @@ def _list_reviews(context: typer.Context, user: str | None, as_json: bool) -> No
     owner = user_of(settings, user)
     with opened(settings) as store:
         everything = store.memories(owner, statuses=())
-    found = [memory for memory in everything if memory.needs_review and memory.status == "active"]
+    reviewed = [memory for memory in everything if memory.needs_review and memory.status == "active"]
+    found = [memory for memory in reviewed if memory.kind != "summary"]
     if as_json:
         print_json({"user": owner, "memories": [memory.model_dump(mode="json") for memory in found]})
     else:

@@ -53,6 +53,7 @@ def recall(
         hits = opened_store.recall(
             owner, query, k=k, budget=budget, stores=STORES[store], explain=explain, strict=strict, **times
         )
+        opened_store.count_recalled(owner, hits)
     if as_json:
         print_json({"query": query, "results": [_result(hit) for hit in hits]})
     elif hits:
