@@ -48,12 +48,12 @@ def commuter(agent: Any) -> Any:
 
 
 def about(store: MemoryStore, word: str) -> Memory:
-    return next(m for m in store.memories("ana", statuses=()) if word in m.text and m.kind != "summary")
+    return next(m for m in store.memories("ana", statuses=()) if word in m.text and m.subject != "conversation")
 
 
 def to_review(store: MemoryStore) -> list[str]:
     """Return what is to be reviewed, but for what earlier conversations were about."""
-    return sorted(m.text for m in store.memories("ana") if m.needs_review and m.kind != "summary")
+    return sorted(m.text for m in store.memories("ana") if m.needs_review and m.subject != "conversation")
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ def _list_reviews(context: typer.Context, user: str | None, as_json: bool) -> No
     with opened(settings) as store:
         everything = store.memories(owner, statuses=())
     reviewed = [memory for memory in everything if memory.needs_review and memory.status == "active"]
-    found = [memory for memory in reviewed if memory.kind != "summary"]
+    found = [memory for memory in reviewed if memory.subject != "conversation"]
     if as_json:
         print_json({"user": owner, "memories": [memory.model_dump(mode="json") for memory in found]})
     else:
