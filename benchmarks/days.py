@@ -68,8 +68,15 @@ class World:
     changed: tuple[Asked, ...]
 
 
-def worlds(path: Path, embeddings: Embeddings, noise: float = NOISE) -> Iterator[World]:
+def worlds(path: Path, embeddings: Embeddings, noise: float = NOISE, *, foreign: bool = False) -> Iterator[World]:
     """Yield the worlds of LoCoMo's conversations, each the same whenever it is made.
+
+    Args:
+        path: LoCoMo's file.
+        embeddings: the embedder.
+        noise: made-up lines for each real one.
+        foreign: take the facts that nobody asks about from the other conversations, under the names of this one's speakers:
+            the same style, so that nothing but what they are about tells them apart.
 
     Raises:
         InputError: the file is not LoCoMo's.
@@ -78,17 +85,26 @@ def worlds(path: Path, embeddings: Embeddings, noise: float = NOISE) -> Iterator
     for number, owner in enumerate(dict.fromkeys(turn.owner for turn in turns)):
         said = [turn for turn in turns if turn.owner == owner]
         asked = [one for one in questions if one.owner == owner and one.category != LOCOMO[5]]
-        yield _world(owner, said, asked, embeddings, noise, np.random.default_rng(number))
+        others = [turn for turn in turns if turn.owner != owner] if foreign else []
+        yield _world(owner, said, asked, others, embeddings, noise, np.random.default_rng(number))
 
 
 def _world(
-    owner: str, turns: Sequence[Turn], asked: Sequence[Question], embeddings: Embeddings, noise: float, rng: np.random.Generator
+    owner: str,
+    turns: Sequence[Turn],
+    asked: Sequence[Question],
+    others: Sequence[Turn],
+    embeddings: Embeddings,
+    noise: float,
+    rng: np.random.Generator,
 ) -> World:
     names = sorted({turn.messages[0].speaker or "user" for turn in turns})
     speakers = (names[0], names[-1])
     moved = changes(speakers, rng)
     extra = round(noise * len(turns)) - 2 * len(moved)
-    told = [*facts(speakers, extra - extra // 2, rng), *small_talk(speakers, extra // 2, rng)]
+    half = extra - extra // 2
+    told = [*(_borrowed(others, speakers, half, rng) if others else facts(speakers, half, rng))]
+    told += small_talk(speakers, extra - len(told), rng)
     told += [(one.speaker, one.old) for one in moved] + [(one.speaker, one.new) for one in moved]
     records = [*turns, *(_turn(owner, number, *line) for number, line in enumerate(told))]
     texts = [spoken(turn.messages[0].speaker or "user", turn.messages[0].text) for turn in records]
@@ -118,6 +134,25 @@ def _world(
 def _turn(owner: str, number: int, speaker: str, text: str) -> Turn:
     message = Message(id=f"made-{number}", role="user", text=text, speaker=speaker)
     return Turn(owner=owner, thread="made", messages=(message,), said_at=ORIGIN, timezone="UTC")
+
+
+def _borrowed(
+    others: Sequence[Turn], speakers: tuple[str, str], n: int, rng: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Return lines of other conversations, chosen by chance, as if these two had said them."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for turn in others:
+        speaker = turn.messages[0].speaker or "user"
+        if speaker not in named[turn.owner]:
+            named[turn.owner].append(speaker)
+    lines = []
+    for place in rng.permutation(len(others))[:n]:
+        message, names = others[place].messages[0], named[others[place].owner]
+        text = message.text
+        for name, own in zip(names, speakers, strict=False):
+            text = text.replace(name, own)
+        lines.append((speakers[names.index(message.speaker or "user") % 2], text))
+    return lines
 
 
 def _days(turns: Sequence[Turn]) -> np.ndarray:

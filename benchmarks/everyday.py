@@ -204,16 +204,19 @@ def small_talk(speakers: tuple[str, str], n: int, rng: np.random.Generator) -> l
 
 
 def facts(speakers: tuple[str, str], n: int, rng: np.random.Generator) -> list[tuple[str, str]]:
-    """Return `n` facts, all different, each with its speaker; about half of them with small talk before or after."""
+    """Return `n` lines with one to three facts, all different, each with its speaker; half of them with small talk too."""
     found: dict[tuple[str, str], None] = {}
     while len(found) < n:
         speaker = speakers[int(rng.integers(2))]
-        values = {key: str(rng.choice(some)) for key, some in _VALUES.items()}
-        text = str(rng.choice(_FACTS)).format(**values)
-        chat = small_talk(speakers, 1, rng)[0][1]
-        text = [text, text, f"{text} {chat}", f"{chat} {text}"][int(rng.integers(4))]
-        found[speaker, text] = None
+        told = [str(one).format(**_drawn(rng)) for one in rng.choice(_FACTS, 1 + int(rng.integers(3)), replace=False)]
+        chat = [small_talk(speakers, 1, rng)[0][1]] if rng.random() < 0.5 else []
+        lines = [*chat, *told] if rng.random() < 0.5 else [*told, *chat]
+        found[speaker, " ".join(lines)] = None
     return list(found)
+
+
+def _drawn(rng: np.random.Generator) -> dict[str, str]:
+    return {key: str(rng.choice(some)) for key, some in _VALUES.items()}
 
 
 def changes(speakers: tuple[str, str], rng: np.random.Generator) -> list[Change]:
