@@ -19,6 +19,7 @@ from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Message, Turn
 from sharpwave.memory.slots import slot
 from sharpwave.memory.tokens import estimate
+from sharpwave.memory.worth import affinity
 
 DAYS = 90
 NOISE = 3
@@ -47,6 +48,8 @@ class World:
     name: str
     vectors: np.ndarray
     """float32, unit length, shape (n, d)."""
+    affinities: np.ndarray
+    """Of all records to all, see `worth.affinity`, float32."""
     at: np.ndarray
     """Day it was said, 0..90; NaN where chance decides."""
     change: np.ndarray
@@ -60,8 +63,6 @@ class World:
     """Whether the gate lets it in."""
     importance: np.ndarray
     """0..1, by the rules extractor."""
-    details: np.ndarray
-    """Distinct index terms that hold a number or are names."""
     slots: tuple[tuple[tuple[str, str], ...], ...]
     """(slot, value) pairs of single-valued slots that a record fills."""
     questions: tuple[Asked, ...]
@@ -114,9 +115,11 @@ def _world(
     read = [_read(turn) for turn in records]
     place = {turn.messages[0].id: number for number, turn in enumerate(turns)}
     golds = [np.array(sorted(place[one] for one in question.gold)) for question in asked]
+    vectors = embedding_array(embeddings, texts)
     return World(
         name=owner,
-        vectors=embedding_array(embeddings, texts),
+        vectors=vectors,
+        affinities=affinity(vectors, vectors).astype(np.float32),
         at=np.concatenate([_days(turns), np.full(len(told), np.nan)]),
         change=change,
         lengths=np.array([len(some) for some in words]),
@@ -124,7 +127,6 @@ def _world(
         cost=np.array([estimate(text) + 17 for text in texts]),
         gated=np.array([worth_reading(turn) for turn in records]),
         importance=np.array([one[0] for one in read]),
-        details=np.array([_details(turn.messages[0].text) for turn in records]),
         slots=tuple(one[1] for one in read),
         questions=_questions([one.text for one in asked], golds, embeddings),
         changed=_changed(moved, len(texts), embeddings),
@@ -179,11 +181,6 @@ def _read(turn: Turn) -> tuple[float, tuple[tuple[str, str], ...]]:
         if one.attribute and one.value and not slot(one.attribute).many
     }
     return max((one.importance for one in found), default=UNTOLD), tuple(filled.items())
-
-
-def _details(text: str) -> int:
-    words = text.split()
-    return sum(any(c.isdigit() for c in word) or (n > 0 and word[:1].isupper() and len(word) > 2) for n, word in enumerate(words))
 
 
 def _questions(texts: Sequence[str], golds: Sequence[np.ndarray], embeddings: Embeddings) -> tuple[Asked, ...]:

@@ -1,49 +1,80 @@
-"""What a record is worth keeping, where there is no room for all: from what is in it, and from what was asked so far.
+"""What a record is worth keeping, where there is no room for all.
 
-A record has mostly not been asked for when it has to be judged. So what was asked is generalised: a record that is like those
-that answered questions, or like the questions, is likely to be asked for too.
+Most records have never been asked for when they have to be judged, so what was asked for is generalised: a record among those
+that answered questions is likely to be asked for too, one among those that never did is not. Rehearsal, detail and a newer
+value for the same thing count beside it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-NEIGHBOURS = 5
-"""Questions, the nearest to a record, that its demand is the mean cosine of."""
+SHARPNESS = 12.0
+"""How fast a neighbour counts less with its cosine: by e at 1/12 less."""
+SAME = 0.999
+"""Cosine from which two are the same: a record is no evidence about itself."""
+DOUBT = 0.1
+"""Weight of the average of all beside what the neighbours say; a neighbour of cosine 0.8 weighs as much."""
+ANSWERED, LENGTH, IMPORTANCE, RETAINED, SUPERSEDED = 3.0, 1.0, 1.0, 1.0, 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """What is known of each record, as columns."""
+    """What is known of each record; all arrays have one entry a record."""
 
+    need: np.ndarray
+    """How likely it is to be asked for, as a multiple of the average; see `need`."""
+    answered: np.ndarray
+    """Whether it answered a question, or should have."""
+    length: np.ndarray
+    """Index terms in it."""
     importance: np.ndarray
     """0..1."""
-    details: np.ndarray
-    """Names and numbers in it."""
-    length: np.ndarray
-    """Terms in it."""
     retained: np.ndarray
-    """Strength times the chance that it is still recalled, 0..1; see `rehearsal.retrievability`."""
-    cited: np.ndarray
-    """How often it answered a question."""
-    demand: np.ndarray
-    """How near it is to what was asked, see `demand`."""
-    likeness: np.ndarray
-    """Largest cosine to a newer record that stays."""
+    """Strength times the chance of recall by the forgetting curve, 0..1."""
     superseded: np.ndarray
     """Whether a newer record has another value for the same thing."""
 
 
-def demand(vectors: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    """Return the mean cosine of each record to the five questions nearest to it; zeros where nothing was asked.
+def affinity(vectors: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return how much each of `others` tells about each of `vectors`: e^(12·(cosine - 1)), 0 for the same record.
 
     Args:
-        vectors: unit length, a row a record.
-        asked: unit length, a row a question.
+        vectors: unit length, shape (n, d).
+        others: unit length, shape (m, d).
+
+    Returns:
+        0..1, shape (n, m).
     """
-    if not len(asked):
-        return np.zeros(len(vectors))
-    near = vectors @ asked.T
-    k = min(NEIGHBOURS, len(asked))
-    found: np.ndarray = np.partition(near, len(asked) - k, axis=1)[:, -k:].mean(axis=1)
+    cosine = vectors @ others.T
+    found: np.ndarray = np.where(cosine < SAME, np.exp(SHARPNESS * (cosine - 1)), 0.0)
+    return found
+
+
+def need(affinities: np.ndarray, answered: np.ndarray) -> np.ndarray:
+    """Return how likely each record is to be asked for, as a multiple of the average: all 1 while nothing was asked.
+
+    It is the share of its neighbours that answered questions, near ones counting most (Nadaraya and Watson's kernel
+    regression, 1964), drawn towards the average where there are few.
+
+    Args:
+        affinities: of the records to all that are known of, those that went included; see `affinity`; shape (n, m).
+        answered: whether each of these answered a question, or should have, shape (m,).
+    """
+    mean = float(answered.mean()) if len(answered) else 0.0
+    if not mean:
+        return np.ones(len(affinities))
+    share = (affinities @ answered + DOUBT * mean) / (affinities.sum(axis=1) + DOUBT)
+    found: np.ndarray = share / mean
+    return found
+
+
+def worth(standing: Standing) -> np.ndarray:
+    """Return what each record is worth, to be compared with the others of the same owner; any number, higher is better.
+
+    log need + 3 answered + log(1 + length) + importance + retained; what was superseded comes after all others.
+    """
+    learned = np.log(np.maximum(standing.need, 1e-9)) + ANSWERED * standing.answered
+    known = LENGTH * np.log1p(standing.length) + IMPORTANCE * standing.importance + RETAINED * standing.retained
+    found: np.ndarray = learned + known - SUPERSEDED * standing.superseded
     return found
