@@ -65,6 +65,8 @@ class World:
     """0..1, by the rules extractor."""
     slots: tuple[tuple[tuple[str, str], ...], ...]
     """(slot, value) pairs of single-valued slots that a record fills."""
+    slotted: np.ndarray
+    """Whether a record fills one."""
     questions: tuple[Asked, ...]
     changed: tuple[Asked, ...]
 
@@ -128,6 +130,7 @@ def _world(
         gated=np.array([worth_reading(turn) for turn in records]),
         importance=np.array([one[0] for one in read]),
         slots=tuple(one[1] for one in read),
+        slotted=np.array([bool(one[1]) for one in read]),
         questions=_questions([one.text for one in asked], golds, embeddings),
         changed=_changed(moved, len(texts), embeddings),
     )
@@ -194,6 +197,4 @@ def _questions(texts: Sequence[str], golds: Sequence[np.ndarray], embeddings: Em
 def _changed(moved: Sequence[Change], total: int, embeddings: Embeddings) -> tuple[Asked, ...]:
     new = np.arange(total - len(moved), total)
     found = _questions([one.question for one in moved], [np.array([place]) for place in new], embeddings)
-    return tuple(
-        Asked(one.vector, one.terms, one.gold, old=int(one.gold[0]) - len(moved)) for one in found
-    )
+    return tuple(Asked(one.vector, one.terms, one.gold, old=int(one.gold[0]) - len(moved)) for one in found)

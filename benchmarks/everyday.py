@@ -31,7 +31,9 @@ _VALUES: dict[str, list[str]] = {
         ","
     ),
     "instrument": "cello,banjo,accordion,oboe,ukulele,trumpet,harp,mandolin,clarinet,harmonica".split(","),
-    "dish": "lasagne,pad thai,shakshuka,goulash,paella,ramen,moussaka,dumplings,gumbo,risotto,borscht,tagine".split(","),
+    "dish": "lasagne,pad thai,shakshuka,goulash,paella,ramen,moussaka,dumplings,gumbo,risotto,borscht,tagine".split(
+        ","
+    ),
     "pet": "ferret,parrot,tortoise,hamster,rabbit,greyhound,beagle,gecko,canary,guinea pig".split(","),
     "name": "Pepper,Biscuit,Ziggy,Olive,Waffles,Mango,Juno,Tofu,Clover,Rusty,Pickle".split(","),
     "thing": "a toaster,a standing desk,a tent,noise-cancelling headphones,an air fryer,a mountain bike,a sewing machine,"
@@ -158,7 +160,9 @@ Nothing much going on over here{end}
 Same old, same old. And you, {name}?
 Aw, that's {nice}, thank you for sharing.""".splitlines()
 _FILLERS: dict[str, list[str]] = {
-    "nice": "amazing,great,lovely,wonderful,awesome,so cool,really nice,fantastic,sweet,brilliant,pretty special".split(","),
+    "nice": "amazing,great,lovely,wonderful,awesome,so cool,really nice,fantastic,sweet,brilliant,pretty special".split(
+        ","
+    ),
     "weather": "hot,rainy,cold,windy,grey,busy,hectic,mild,foggy,crazy,unpredictable".split(","),
     "end": "!|.| :)|, really.|, you know.|, haha.|, my friend.|... anyway.".split("|"),
 }

@@ -155,7 +155,9 @@ class Memory:
         found = answer(self.life.world, self.kept, question)[:10]
         self.recalled[found] += 1
         self.used[found] = self.day
-        gold = question.gold[self.kept[question.gold]]  # of what is gone, nobody learns that it would have been the answer
+        gold = question.gold[
+            self.kept[question.gold]
+        ]  # of what is gone, nobody learns that it would have been the answer
         hit = np.isin(gold, found)
         self.asked[gold] += 1
         self.cited[gold[hit]] += 1
@@ -221,9 +223,11 @@ def learned(memory: Memory, places: np.ndarray) -> np.ndarray:
         Standing(
             need=need(world.affinities[np.ix_(places, seen)], answered[seen].astype(np.float32)),
             answered=answered[places],
+            recalled=memory.recalled[places],
             length=world.lengths[places],
             importance=world.importance[places],
             retained=memory.retained(places),
+            current=world.slotted[places],
             superseded=memory.life.superseded[places] < memory.day,
         )
     )
@@ -235,8 +239,8 @@ def unlearned(memory: Memory, places: np.ndarray) -> np.ndarray:
     world, late = memory.life.world, memory.life.superseded[places] < memory.day
     return worth(
         Standing(
-            need=nothing + 1, answered=nothing, length=world.lengths[places], importance=world.importance[places],
-            retained=memory.retained(places), superseded=late,
+            need=nothing + 1, answered=nothing, recalled=nothing, length=world.lengths[places], importance=world.importance[places],
+            retained=memory.retained(places), current=world.slotted[places], superseded=late,
         )
     )  # fmt: skip
 
@@ -338,7 +342,9 @@ def score(memory: Memory, life: Life) -> dict[str, float]:
         question = world.changed[number]
         if life.at[question.gold].max() >= memory.day:
             continue
-        first = [place for place in answer(world, memory.kept, question)[:10] if place in (question.old, question.gold[0])]
+        first = [
+            place for place in answer(world, memory.kept, question)[:10] if place in (question.old, question.gold[0])
+        ]
         rows["stale"].append(bool(first) and first[0] == question.old)
         rows["changed r@10"].append(int(question.gold[0]) in first)
     return {name: float(np.mean(some)) if some else float("nan") for name, some in rows.items()}
@@ -410,7 +416,9 @@ def _differences(cells: Mapping[str, Mapping[str, np.ndarray]]) -> dict[str, dic
         return {}
     own = cells["default"]
     return {
-        name: {key: interval(own[key] - found[key]) for key in SCORES} for name, found in cells.items() if name != "default"
+        name: {key: interval(own[key] - found[key]) for key in SCORES}
+        for name, found in cells.items()
+        if name != "default"
     }
 
 

@@ -15,7 +15,9 @@ SAME = 0.999
 """Cosine from which two are the same: a record is no evidence about itself."""
 DOUBT = 0.1
 """Weight of the average of all beside what the neighbours say; a neighbour of cosine 0.8 weighs as much."""
-ANSWERED, LENGTH, IMPORTANCE, RETAINED, SUPERSEDED = 3.0, 1.0, 1.0, 1.0, 100.0
+ANSWERED, RECALLED, LENGTH, IMPORTANCE, RETAINED, CURRENT, SUPERSEDED = 3.0, 0.5, 1.0, 1.0, 1.0, 2.0, 100.0
+BLOCK = 1000
+"""Records whose neighbours are looked at together; it bounds the room that takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +28,16 @@ class Standing:
     """How likely it is to be asked for, as a multiple of the average; see `need`."""
     answered: np.ndarray
     """Whether it answered a question, or should have."""
+    recalled: np.ndarray
+    """How often it was recalled."""
     length: np.ndarray
     """Index terms in it."""
     importance: np.ndarray
     """0..1."""
     retained: np.ndarray
     """Strength times the chance of recall by the forgetting curve, 0..1."""
+    current: np.ndarray
+    """Whether it holds the value of something that has one value at a time, such as where somebody lives."""
     superseded: np.ndarray
     """Whether a newer record has another value for the same thing."""
 
@@ -69,12 +75,23 @@ def need(affinities: np.ndarray, answered: np.ndarray) -> np.ndarray:
     return found
 
 
+def needs(vectors: np.ndarray, others: np.ndarray, answered: np.ndarray) -> np.ndarray:
+    """Return `need` of the records with these vectors, from the vectors of all that are known of."""
+    if not answered.any():
+        return np.ones(len(vectors))
+    blocks = (vectors[at : at + BLOCK] for at in range(0, len(vectors), BLOCK))
+    return np.concatenate([need(affinity(some, others), answered) for some in blocks] or [np.empty(0)])
+
+
 def worth(standing: Standing) -> np.ndarray:
     """Return what each record is worth, to be compared with the others of the same owner; any number, higher is better.
 
-    log need + 3 answered + log(1 + length) + importance + retained; what was superseded comes after all others.
+    log need + 3 answered + 0.5 log(1 + recalled) + log(1 + length) + importance + retained + 2 current; what was superseded
+    comes after all others.
     """
     learned = np.log(np.maximum(standing.need, 1e-9)) + ANSWERED * standing.answered
+    learned += RECALLED * np.log1p(standing.recalled)
     known = LENGTH * np.log1p(standing.length) + IMPORTANCE * standing.importance + RETAINED * standing.retained
+    known += CURRENT * standing.current
     found: np.ndarray = learned + known - SUPERSEDED * standing.superseded
     return found
