@@ -7,15 +7,23 @@ that was imported today is new. What is pinned is never forgotten.
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from math import log1p
 from typing import Literal
 
+import numpy as np
+from sqlalchemy import Connection
+
 from sharpwave.memory import rows, semantic, times
+from sharpwave.memory.candidates import stack
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.keywords import terms
 from sharpwave.memory.kinds import Episode
 from sharpwave.memory.records import Memory, Record
+from sharpwave.memory.rehearsal import recallable
+from sharpwave.memory.slots import slot
+from sharpwave.memory.sql import fetch
 from sharpwave.memory.staleness import is_stale
 from sharpwave.memory.store import MemoryStore
+from sharpwave.memory.worth import Standing, needs, worth
 
 DOUBTED = 0.3
 """Confidence below which a memory goes."""
@@ -85,9 +93,10 @@ def forget(
     moment = times.utc(now) if now else times.now()
     with store.transaction(owner) as (connection, number):
         memories = semantic.find(connection, number)
+        going = list(_memories(connection, number, memories, moment, capacity))
         episodes = rows.find(connection, number, owner, Episode, statuses=("active",))
         entered = rows.entered(connection, number, Episode)
-    doomed = [*_memories(memories, moment, capacity), *_episodes(episodes, entered, moment)]
+    doomed = [*going, *_episodes(episodes, entered, moment)]
     considered = len(memories) + len(episodes)
     stopped = considered >= FEW and len(doomed) > largest_share * considered
     if not dry_run and not stopped:
@@ -95,7 +104,9 @@ def forget(
     return Forgetting(dry_run=dry_run, considered=considered, doomed=tuple(doomed), stopped=stopped)
 
 
-def _memories(memories: Sequence[Memory], now: datetime, capacity: int) -> Iterator[Doomed]:
+def _memories(
+    connection: Connection, owner: int, memories: Sequence[Memory], now: datetime, capacity: int
+) -> Iterator[Doomed]:
     staying: list[Memory] = []
     for memory in memories:
         verdict = None if memory.pinned else _verdict(memory, now)
@@ -104,11 +115,43 @@ def _memories(memories: Sequence[Memory], now: datetime, capacity: int) -> Itera
         else:
             rule, reason = verdict
             yield Doomed(store="memory", id=memory.id, text=memory.text, rule=rule, reason=reason)
-    most = max((uses(memory) for memory in staying), default=0)
-    loose = sorted((m for m in staying if not m.pinned), key=lambda memory: (worth(memory, now, most), memory.id))
-    for memory in loose[: max(0, len(staying) - capacity)]:
-        reason = f"over the capacity of {capacity}, worth {worth(memory, now, most):.2f}"
-        yield Doomed(store="memory", id=memory.id, text=memory.text, rule="capacity", reason=reason)
+    excess = len(staying) - capacity
+    loose = [memory for memory in staying if not memory.pinned]
+    if excess <= 0 or not loose:
+        return
+    worths = _worths(connection, owner, loose, now)
+    for place in np.argsort(worths, kind="stable")[:excess]:
+        reason = f"over the capacity of {capacity}, worth {worths[place]:.2f}"
+        yield Doomed(store="memory", id=loose[place].id, text=loose[place].text, rule="capacity", reason=reason)
+
+
+# What went counts too: it was known when the questions were asked.
+_KNOWN = """
+SELECT m.id, m.vector, coalesce(u.cited, 0) + coalesce(u.missed, 0) > 0
+FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ? AND m.current ORDER BY m.row
+"""
+
+
+def _worths(connection: Connection, owner: int, memories: Sequence[Memory], now: datetime) -> np.ndarray:
+    """Return what these memories are worth, see `worth`."""
+    ids, vectors, answered = zip(*fetch(connection, _KNOWN, (owner,)), strict=True)
+    place = {memory_id: number for number, memory_id in enumerate(ids)}
+    own = [place[memory.id] for memory in memories]
+    known, asked = stack(vectors), np.array(answered, np.float32)
+    rested = np.array([(now - last_used(memory)) / timedelta(days=1) for memory in memories])
+    stability = np.array([memory.stability or np.nan for memory in memories])
+    return worth(
+        Standing(
+            need=needs(known[own], known, asked),
+            answered=asked[own],
+            recalled=np.array([memory.recalled for memory in memories]),
+            length=np.array([len(terms(memory.text)) for memory in memories]),
+            importance=np.array([memory.importance for memory in memories]),
+            retained=np.array([memory.strength for memory in memories]) * recallable(stability, rested),
+            current=np.array([bool(memory.attribute) and not slot(str(memory.attribute)).many for memory in memories]),
+            superseded=np.zeros(len(memories)),
+        )
+    )
 
 
 def _verdict(
@@ -129,21 +172,6 @@ def last_used(memory: Memory) -> datetime:
     """Return when a memory entered the store, or was last confirmed, recalled, cited or replayed."""
     used = (memory.last_confirmed_at, memory.last_recalled_at, memory.last_cited_at, memory.last_replayed_at)
     return max([memory.recorded_at, *(moment for moment in used if moment)])
-
-
-def uses(memory: Memory) -> int:
-    """Return how often a memory was recalled or cited."""
-    return memory.recalled + memory.cited
-
-
-def worth(memory: Memory, now: datetime, most: int) -> float:
-    """Return 0.3 recency + 0.3 access frequency + 0.4 importance, 0..1.
-
-    Recency is 1 / (1 + days since it entered the store or was used); frequency is log(1 + uses) over that of the most used.
-    """
-    days = max(0.0, (now - last_used(memory)) / timedelta(days=1))
-    frequency = log1p(uses(memory)) / log1p(most) if most else 0.0
-    return 0.3 / (1 + days) + 0.3 * frequency + 0.4 * memory.importance
 
 
 def _episodes(episodes: Sequence[Episode], entered: dict[str, datetime], now: datetime) -> Iterator[Doomed]:

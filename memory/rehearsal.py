@@ -9,6 +9,8 @@ from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from sharpwave.memory.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,9 +81,22 @@ def retrievability(stability: float | None, since: datetime, now: datetime) -> f
 
     What was never rehearsed has the stability that FSRS gives a thing learned once.
     """
-    days = max(0.0, (now - since).total_seconds() / DAY)
-    power = -_scheduler().parameters[20]
-    return float((1 + (0.9 ** (1 / power) - 1) * days / (stability or _scheduler().parameters[2])) ** power)
+    days = (now - since).total_seconds() / DAY
+    return float(recallable(np.array([stability or np.nan]), np.array([days]))[0])
+
+
+def recallable(stability: np.ndarray, days: np.ndarray) -> np.ndarray:
+    """Return `retrievability` of many at once.
+
+    Args:
+        stability: in days; NaN for what was never rehearsed.
+        days: since the last rehearsal; below 0 counts as none.
+    """
+    parameters = _scheduler().parameters
+    power = -parameters[20]
+    known = np.where(np.isnan(stability), parameters[2], stability)
+    found: np.ndarray = (1 + (0.9 ** (1 / power) - 1) * np.maximum(0.0, days) / known) ** power
+    return found
 
 
 @cache
