@@ -2,6 +2,7 @@
 
 from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
+from sharpwave.graphs.replay import Consolidator, Resolver, build_replay
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.tool_use import ToolRecorder
@@ -12,7 +13,9 @@ from sharpwave.memory.writing import Applier
 __all__ = [
     "Applier",
     "BackgroundWriter",
+    "Consolidator",
     "Context",
+    "Resolver",
     "Responder",
     "Retriever",
     "State",
@@ -20,6 +23,7 @@ __all__ = [
     "ToolRecorder",
     "buffer_node",
     "build_agent",
+    "build_replay",
     "build_write",
     "thread_config",
     "threads_of",
