@@ -55,10 +55,11 @@ def _register() -> None:
         memories,
         procedures,
         recall,
+        replay,
         upkeep,
     )
 
-    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
+    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, replay, erase, upkeep, bench):
         module.register(app)
 
 

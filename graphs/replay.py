@@ -70,7 +70,7 @@ class ReplayState(TypedDict, total=False):
     report: Result
 
 
-State = StateGraph[ReplayState, Context, ReplayState, ReplayState]
+ReplayGraph = StateGraph[ReplayState, Context, ReplayState, ReplayState]
 
 
 def build_replay(
@@ -80,7 +80,7 @@ def build_replay(
     resolve: Resolver | None = None,
     buffer: int = SIZE,
     patience: float = 30.0,
-) -> State:
+) -> ReplayGraph:
     """Return the replay graph, uncompiled; it runs for the `user_id` of its context.
 
     Input is `n` (records to replay, 10; 0 is a run that does nothing), `strategy` (a name or names with shares), `rate`
@@ -95,7 +95,7 @@ def build_replay(
         patience: seconds that a run waits in all while turns of the owner that came after it began are written.
     """
     replay = _Replay(needed(memory), consolidate, resolve, buffer, patience)
-    graph: State = StateGraph(ReplayState, context_schema=Context)
+    graph: ReplayGraph = StateGraph(ReplayState, context_schema=Context)
     names = ["begin", "select", "rehearse"]
     names += ["plan", "part"] if consolidate else []
     names += ["resolve"] if resolve else []

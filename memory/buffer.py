@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sharpwave.memory.ledger import from_timestamp
 from sharpwave.memory.priority import Buffer, priority
 from sharpwave.memory.rehearsal import RATE, Curve, rehearsed, strengthened
-from sharpwave.memory.sql import fetch
+from sharpwave.memory.sql import fetch, fetch_one
 
 SIZE = 1000
 """Traces that the buffer of an owner holds."""
@@ -86,6 +86,11 @@ def take_in(connection: Connection, owner: int, now: datetime, size: int = SIZE)
     _let_go(connection, owner)
     _evict(connection, owner, now, size)
     return new
+
+
+def waiting(connection: Connection, owner: int) -> int:
+    """Return how many records the next taking in finds new."""
+    return sum(fetch_one(connection, f"SELECT count(*) FROM ({found})", (owner,)) for found in _NEW.values())
 
 
 _PUT = """
