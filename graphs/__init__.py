@@ -2,6 +2,7 @@
 
 from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
+from sharpwave.graphs.learner import LearningAgent
 from sharpwave.graphs.replay import Consolidator, Resolver, build_replay
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
@@ -15,6 +16,7 @@ __all__ = [
     "BackgroundWriter",
     "Consolidator",
     "Context",
+    "LearningAgent",
     "Resolver",
     "Responder",
     "Retriever",

@@ -113,6 +113,19 @@ def build_replay(
     return graph
 
 
+def online_node(memory: MemoryStore) -> Node:
+    """Return a node that replays a few records after a turn, by priority and without a model; not after an incognito one."""
+
+    def replay(_state: Any, runtime: Runtime[Context]) -> Result:
+        """Replay a few records, at once."""
+        context = context_of(runtime)
+        if context.remember:
+            batch.online(memory, context.user_id, context.now)
+        return {}
+
+    return replay
+
+
 def _parts_or(after: str) -> Callable[[ReplayState], list[Send] | str]:
     def parts(state: ReplayState) -> list[Send] | str:
         shared = {name: state[name] for name in ("replaying", "steps")}

@@ -211,6 +211,15 @@ def traces(connection: Connection, owner: int, ids: Sequence[str]) -> list[Trace
     return [found[one] for one in ids if one in found]
 
 
+def strongest(connection: Connection, owner: int, n: int) -> list[Trace]:
+    """Return the `n` strongest records of the buffer, the strongest first."""
+    statement = """
+        SELECT memory_id FROM uses WHERE owner = ? AND buffered
+        ORDER BY strength DESC, replayed DESC, importance DESC, lived_at DESC LIMIT ?
+    """
+    return traces(connection, owner, [one for (one,) in fetch(connection, statement, (owner, max(0, n)))])
+
+
 def _trace(row: Sequence[Any]) -> Trace:
     last = None if row[4] is None else from_timestamp(row[4])
     return Trace._make([*row[:4], last, *row[5:]])
