@@ -17,6 +17,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from sharpwave.graphs import Context, build_replay
 from sharpwave.memory import runs
+from sharpwave.memory.erase import erase
 from sharpwave.memory.errors import InputError, ModelError
 from sharpwave.memory.records import Message, Turn
 from sharpwave.memory.store import MemoryStore
@@ -268,6 +269,18 @@ def test_a_new_turn_pauses_a_run_until_it_is_written(store: MemoryStore) -> None
     graph = build_replay(memory=store, consolidate=Consolidating(said), resolve=Resolving(), patience=20)
     graph.compile().invoke({"n": 1}, context=Context(user_id="ana"))
     assert waited == [True]
+
+
+def test_an_erased_owner_leaves_no_run(store: MemoryStore) -> None:
+    replay(store, n=2, strategy="contextual", cue="a most peculiar cue")
+    broken = Consolidating(lambda part: OSError("gone"))
+    with pytest.raises(OSError, match="gone"):
+        replay(
+            store, graph=build_replay(memory=store, consolidate=broken), strategy="contextual", cue="another odd cue"
+        )
+    done = erase(store, "ana")
+    assert done.complete and not any(dump(store)[table] for table in ("replays", "replay_steps", "uses"))
+    assert b"peculiar cue" not in b"".join(path.read_bytes() for path in store.home.rglob("*") if path.is_file())
 
 
 def test_progress_is_streamed(store: MemoryStore) -> None:
