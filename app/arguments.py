@@ -57,6 +57,33 @@ def age(text: str) -> timedelta:
     return timedelta(**{_UNITS[read[2].lower()]: int(read[1])})
 
 
+_PAUSE = re.compile(r"(\d{1,5})\s*([smhd])", re.IGNORECASE)
+_PAUSES = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def pause(text: str | None) -> timedelta | None:
+    """Return the length of time that `10s`, `30m`, `2h` or `1d` stands for, above 0; raises `InputError` for anything else."""
+    if text is None:
+        return None
+    read = _PAUSE.fullmatch(text.strip())
+    if read is None or int(read[1]) == 0:
+        raise InputError(f"{text!r} is no length of time. Write it as 10s, 30m, 2h or 1d.")
+    return timedelta(**{_PAUSES[read[2].lower()]: int(read[1])})
+
+
+_HOURS = re.compile(r"(\d{1,2})\s*-\s*(\d{1,2})")
+
+
+def hours(text: str | None) -> tuple[int, int] | None:
+    """Return the hours of the day that `1-5` or `22-6` stands for, the second one excluded; raises `InputError`."""
+    if text is None:
+        return None
+    read = _HOURS.fullmatch(text.strip())
+    if read is None or int(read[1]) > 23 or int(read[2]) > 24 or int(read[1]) == int(read[2]):
+        raise InputError(f"{text!r} are no hours of the day. Write them as 1-5 or 22-6.")
+    return int(read[1]), int(read[2])
+
+
 def since_when(text: str | None, settings: Settings) -> datetime | None:
     """Return the time that `--since` or `--until` names, ISO 8601, or that long ago (`30d`); raises `InputError`."""
     if text is None or not _AGE.fullmatch(text.strip()):

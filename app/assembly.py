@@ -6,9 +6,10 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-from sharpwave.graphs import Context, State, build_agent, build_write, write_pending
+from sharpwave.graphs import Context, State, build_agent, build_replay, build_write, write_pending
 from sharpwave.graphs.agent import Write
 from sharpwave.graphs.background import BackgroundWriter, background_writer
+from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.llm import LLMPolicy
@@ -50,6 +51,11 @@ def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Con
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
     return build_write(memory=store, extract=extractor, decide=policy, confirm=settings.confirm)
+
+
+def replay_graph(settings: Settings, store: MemoryStore) -> ReplayGraph:
+    """Return the replay graph that the settings describe, uncompiled."""
+    return build_replay(memory=store)
 
 
 def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask: Ask | None) -> int:

@@ -55,12 +55,13 @@ def _register() -> None:
         memories,
         procedures,
         recall,
+        replay,
         sessions,
         upkeep,
     )
 
     kinds = (memories, entities, episodes, procedures, sessions)
-    for module in (demo, chat, ingest, recall, *kinds, erase, upkeep, bench):
+    for module in (demo, chat, ingest, recall, *kinds, replay, erase, upkeep, bench):
         module.register(app)
 
 

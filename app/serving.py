@@ -8,8 +8,9 @@ import threading
 
 from langgraph.graph import StateGraph
 
-from sharpwave.assembly import agent_graph, write_graph
+from sharpwave.assembly import agent_graph, replay_graph, write_graph
 from sharpwave.graphs import Context, State
+from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.memory.store import MemoryStore
 from sharpwave.models import embeddings
 from sharpwave.settings import Settings
@@ -33,6 +34,11 @@ async def memory_manager() -> Graph:
 async def answer_agent() -> Graph:
     """Return the agent that answers from memory and never writes to it."""
     return await asyncio.to_thread(lambda: agent_graph(*_opened(), write="off"))
+
+
+async def replay() -> ReplayGraph:
+    """Return the graph that rehearses, consolidates and forgets."""
+    return await asyncio.to_thread(lambda: replay_graph(*_opened()))
 
 
 def _opened() -> tuple[Settings, MemoryStore]:

@@ -3,7 +3,9 @@
 from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.dual import answer_agent, memory_manager
+from sharpwave.graphs.learner import LearningAgent
 from sharpwave.graphs.memory_tools import memory_tools
+from sharpwave.graphs.replay import Consolidator, Resolver, build_replay
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.tool_use import ToolRecorder
@@ -14,7 +16,10 @@ from sharpwave.memory.writing import Applier
 __all__ = [
     "Applier",
     "BackgroundWriter",
+    "Consolidator",
     "Context",
+    "LearningAgent",
+    "Resolver",
     "Responder",
     "Retriever",
     "State",
@@ -23,6 +28,7 @@ __all__ = [
     "answer_agent",
     "buffer_node",
     "build_agent",
+    "build_replay",
     "build_write",
     "memory_manager",
     "memory_tools",

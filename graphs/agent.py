@@ -13,6 +13,7 @@ from langgraph.runtime import Runtime
 
 from sharpwave.graphs.background import BackgroundWriter, background_writer, hand_over
 from sharpwave.graphs.nodes import Node, needed, node
+from sharpwave.graphs.replay import online_node
 from sharpwave.graphs.respond import (
     Responder,
     TemplateResponder,
@@ -68,6 +69,7 @@ def build_agent(
     writer: BackgroundWriter | None = None,
     confirm: bool | float = False,
     buffer: Buffer | None = None,
+    replay: bool = False,
 ) -> StateGraph[State, Context, State, State]:
     """Return the agent's graph, uncompiled; compile it with your checkpointer and store.
 
@@ -91,6 +93,7 @@ def build_agent(
             What waits in the queue is asked about by whoever takes it up, if that one asks.
         buffer: fits what the model is shown into its window; by default the newest messages and a summary of those before
             (see `default_buffer`). The messages in the state are never trimmed.
+        replay: replay a few records after each turn, by priority and without a model; see `build_replay` for all of it.
 
     Raises:
         ConfigError: there is no memory for a node that needs one, tools and no model to call them, no such `write`, a
@@ -104,6 +107,10 @@ def build_agent(
         raise ConfigError("writer= goes with write='background', and brings its own extract, decide and apply.")
     if confirm is not False and write != "inline":
         raise ConfigError(f"confirm= asks the user before a run ends, so write={write!r} cannot. Use write='inline'.")
+    if replay and write == "off":
+        raise ConfigError(
+            "replay= strengthens memories, and with write='off' nothing is written. Leave one of them out."
+        )
     toolbox = _toolbox(tools, None if write == "off" else memory) if tools else None
     bound = list(toolbox.tools_by_name.values()) if toolbox else []
     buffer = (buffer or default_buffer(model)) if model is not None and respond is None else None
@@ -133,12 +140,16 @@ def build_agent(
         graph.add_edge("tools", "respond")
     else:
         graph.add_edge("respond", after)
+    end = "replay" if replay else END
+    if replay:
+        graph.add_node("replay", online_node(needed(memory)))
+        graph.add_edge("replay", END)
     if write == "inline":
-        add_write_nodes(graph, memory, model, extract, decide, apply, confirm)
+        add_write_nodes(graph, memory, model, extract, decide, apply, confirm, end)
     elif write == "background":
         writer = writer or background_writer(needed(memory), *writers(model, extract, decide), apply)
         graph.add_node("keep", hand_over(writer))
-        graph.add_edge("keep", END)
+        graph.add_edge("keep", end)
     return graph
 
 

@@ -80,16 +80,17 @@ def add_write_nodes(
     decide: Policy | Node | None,
     apply: Applier | Node | None,
     confirm: bool | float,
+    end: str = END,
 ) -> None:
-    """Add keep → extract → decide → apply to a graph, with question → approve before the last where something is asked."""
+    """Add keep → extract → decide → apply → `end` to a graph, with question → approve before apply where something is asked."""
     store, sure = needed(memory), sure_from(confirm)
     extract, decide = writers(model, extract, decide)
     graph.add_node("keep", keep_node(store))
     graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
     graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))
     graph.add_node("apply", node("apply", apply or store, Applier, lambda given: _apply(store, given)))
-    graph.add_conditional_edges("keep", after_keep, ["extract", "apply", END])
-    graph.add_conditional_edges("extract", _after_extract, ["decide", "apply", END])
+    graph.add_conditional_edges("keep", after_keep, {"extract": "extract", "apply": "apply", END: end})
+    graph.add_conditional_edges("extract", _after_extract, {"decide": "decide", "apply": "apply", END: end})
     if sure is not None:
         graph.add_node("question", question_node(store, sure))
         graph.add_node("approve", approve)
@@ -98,8 +99,8 @@ def add_write_nodes(
         )
         graph.add_edge("approve", "apply")
     after = "apply" if sure is None else "question"
-    graph.add_conditional_edges("decide", lambda state: END if state["errors"] else after, [after, END])
-    graph.add_conditional_edges("apply", _after_apply, ["decide", "keep", END])
+    graph.add_conditional_edges("decide", lambda state: END if state["errors"] else after, {after: after, END: end})
+    graph.add_conditional_edges("apply", _after_apply, {"decide": "decide", "keep": "keep", END: end})
 
 
 def writers(

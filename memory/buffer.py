@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sharpwave.memory.ledger import from_timestamp
 from sharpwave.memory.priority import Buffer, priority
 from sharpwave.memory.rehearsal import RATE, Curve, rehearsed, strengthened
-from sharpwave.memory.sql import fetch
+from sharpwave.memory.sql import fetch, fetch_one
 
 SIZE = 1000
 """Traces that the buffer of an owner holds."""
@@ -86,6 +86,11 @@ def take_in(connection: Connection, owner: int, now: datetime, size: int = SIZE)
     _let_go(connection, owner)
     _evict(connection, owner, now, size)
     return new
+
+
+def waiting(connection: Connection, owner: int) -> int:
+    """Return how many records the next taking in finds new."""
+    return sum(fetch_one(connection, f"SELECT count(*) FROM ({found})", (owner,)) for found in _NEW.values())
 
 
 _PUT = """
@@ -204,6 +209,15 @@ def traces(connection: Connection, owner: int, ids: Sequence[str]) -> list[Trace
     """
     found = {row[1]: _trace(row) for row in fetch(connection, statement, (owner, json.dumps(list(ids))))}
     return [found[one] for one in ids if one in found]
+
+
+def strongest(connection: Connection, owner: int, n: int) -> list[Trace]:
+    """Return the `n` strongest records of the buffer, the strongest first."""
+    statement = """
+        SELECT memory_id FROM uses WHERE owner = ? AND buffered
+        ORDER BY strength DESC, replayed DESC, importance DESC, lived_at DESC LIMIT ?
+    """
+    return traces(connection, owner, [one for (one,) in fetch(connection, statement, (owner, max(0, n)))])
 
 
 def _trace(row: Sequence[Any]) -> Trace:

@@ -1,6 +1,6 @@
 """Changing memories by hand, and taking over what was remembered elsewhere."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -29,18 +29,6 @@ class ByHand(Reading):
         """Retract a memory. It leaves a tombstone and can be restored."""
         reason = self.masked(owner, reason)
         return self._edit(owner, [], lambda c, n: edits.delete(c, n, memory_id, reason))
-
-    def expire(self, owner: str, reasons: Mapping[str, str]) -> list[Applied]:
-        """Forget memories, by id with the reason: they leave the current view and can be restored. Pinned ones stay."""
-        check_owner(owner)
-        reasons = self.masked(owner, dict(reasons))
-
-        def work(connection: Connection) -> list[Applied]:
-            number = ledger.enlist_owner(connection, owner)
-            done = [edits.expire(connection, number, memory_id, reason) for memory_id, reason in reasons.items()]
-            return [one for one in done if one is not None]
-
-        return self._commit(work) if reasons else []
 
     def release(self, owner: str, memory_id: str) -> Applied:
         """Let a memory out of quarantine: it is recalled from now on."""

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from sqlalchemy import Connection
 
-from sharpwave.memory import rows, semantic, times
+from sharpwave.memory import edits, rows, semantic, times
 from sharpwave.memory.candidates import stack
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.keywords import terms
@@ -100,7 +100,8 @@ def forget(
     considered = len(memories) + len(episodes)
     stopped = considered >= FEW and len(doomed) > largest_share * considered
     if not dry_run and not stopped:
-        _let_go(store, owner, doomed)
+        with store.transaction(owner, writes=True) as (connection, number):
+            let_go(connection, number, owner, doomed, store.vector)
     return Forgetting(dry_run=dry_run, considered=considered, doomed=tuple(doomed), stopped=stopped)
 
 
@@ -189,15 +190,23 @@ def _allowed(episode: Episode) -> timedelta:
     return 3 * EPISODE if episode.outcome == "success" and episode.reflection else EPISODE
 
 
-def _let_go(store: MemoryStore, owner: str, doomed: Sequence[Doomed]) -> None:
+def let_go(connection: Connection, number: int, owner: str, doomed: Sequence[Doomed], embed: rows.Embed) -> None:
+    """Let these go: what a dry run of `forget` has found. What has gone since, or was pinned, is left alone.
+
+    Args:
+        connection: inside a write transaction.
+        number: the owner's.
+        owner: whose.
+        doomed: what goes.
+        embed: gives the vector of an episode's text.
+    """
     at = times.now()
-    store.expire(owner, {one.id: f"{one.rule}: {one.reason}" for one in doomed if one.store == "memory"})
-    with store.transaction(owner, writes=True) as (connection, number):
-        for one in doomed:
-            if one.store == "episode":
-                episode = rows.get(connection, number, owner, Episode, one.id)
-                gone = episode.model_copy(update={"status": "expired"})
-                reason = f"{one.rule}: {one.reason}"
-                rows.put(
-                    connection, number, gone, op="EXPIRE", at=at, policy="forget/1", reason=reason, embed=store.vector
-                )
+    for one in doomed:
+        reason = f"{one.rule}: {one.reason}"
+        if one.store == "memory":
+            edits.expire(connection, number, one.id, reason)
+            continue
+        episode = rows.get(connection, number, owner, Episode, one.id)
+        if episode.status == "active" and not episode.pinned:
+            gone = episode.model_copy(update={"status": "expired"})
+            rows.put(connection, number, gone, op="EXPIRE", at=at, policy="forget/1", reason=reason, embed=embed)

@@ -139,16 +139,9 @@ def select(buffer: Buffer, n: int, strategies: str | Mapping[str, float], given:
     Raises:
         InputError: `n` is negative, there is no such strategy, or the shares are not above 0.
     """
-    shares = {strategies: 1.0} if isinstance(strategies, str) else dict(strategies)
-    unknown = sorted(set(shares) - set(STRATEGIES))
-    if unknown or not shares:
-        raise InputError(
-            f"There is no strategy {', '.join(map(repr, unknown)) or '(none given)'}. Known: {', '.join(STRATEGIES)}."
-        )
+    shares = checked(strategies)
     if n < 0:
         raise InputError(f"The number of memories to replay must be 0 or more; got {n}.")
-    if any(not share > 0 for share in shares.values()):
-        raise InputError(f"The share of each strategy must be above 0; got {shares}.")
     left = np.arange(len(buffer))
     places: list[np.ndarray] = []
     weights: list[np.ndarray] = []
@@ -163,6 +156,23 @@ def select(buffer: Buffer, n: int, strategies: str | Mapping[str, float], given:
     if not places:
         return _plain(np.empty(0, int))
     return Choice(np.concatenate(places), np.concatenate(weights))
+
+
+def checked(strategies: str | Mapping[str, float]) -> dict[str, float]:
+    """Return strategies with their shares.
+
+    Raises:
+        InputError: there is no such strategy, or the shares are not above 0.
+    """
+    shares = {strategies: 1.0} if isinstance(strategies, str) else dict(strategies)
+    unknown = sorted(set(shares) - set(STRATEGIES))
+    if unknown or not shares:
+        raise InputError(
+            f"There is no strategy {', '.join(map(repr, unknown)) or '(none given)'}. Known: {', '.join(STRATEGIES)}."
+        )
+    if any(not 0 < share < np.inf for share in shares.values()):
+        raise InputError(f"The share of each strategy must be above 0; got {shares}.")
+    return shares
 
 
 def _quotas(shares: Mapping[str, float], n: int) -> list[tuple[str, int]]:

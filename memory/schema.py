@@ -331,6 +331,37 @@ def _replay(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX uses_buffered ON uses (owner, lived_at) WHERE buffered")
 
 
+replays = Table(
+    "replays",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("run", String, primary_key=True),
+    Column("begun_at", Float, nullable=False),
+    Column("ended_at", Float),
+    Column("asked", Text, nullable=False),
+    Column("result", Text),
+    Column("claimed_by", String),
+    Column("claimed_until", Float),
+)
+"""Runs of replay; one that has not ended is taken up where it stopped."""
+
+replay_steps = Table(
+    "replay_steps",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("run", String, primary_key=True),
+    Column("step", String, primary_key=True),
+    Column("result", Text, nullable=False),
+)
+"""What a run that has not ended has done so far."""
+
+
+def _runs(connection: Connection) -> None:
+    """Add runs of replay."""
+    for table in (replays, replay_steps):
+        table.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first,
     _usage,
@@ -339,6 +370,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _links,
     _kinds,
     _replay,
+    _runs,
 )
 
 

@@ -1,0 +1,350 @@
+"""Replay: begin → select → rehearse → consolidate → resolve → forget → report, for one owner.
+
+Each step that writes does so in one transaction with the note that it is done. A run that was killed is taken up by the
+next one that is asked for in the same way, or under the same id; what is done is not done again. A dry run goes through
+the same steps in transactions that are taken back.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Annotated, Any, Protocol, TypedDict, TypeVar, runtime_checkable
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+from sqlalchemy import Connection
+
+from sharpwave.graphs.nodes import Node, needed
+from sharpwave.graphs.replay_run import Asked, Limits, asked_of, merged, summary
+from sharpwave.graphs.state import Context, context_of, moment
+from sharpwave.memory import batch, forget, runs
+from sharpwave.memory.buffer import SIZE
+from sharpwave.memory.errors import BudgetExceeded, ModelError
+from sharpwave.memory.records import new_id
+from sharpwave.memory.store import MemoryStore
+
+Result = dict[str, Any]
+T = TypeVar("T")
+
+
+@runtime_checkable
+class Consolidator(Protocol):
+    """Makes knowledge of what was lived. A part may be carried out twice, when a process ends in between."""
+
+    def plan(self, owner: str, dry_run: bool) -> list[dict[str, Any]]:
+        """Return the parts of the work, as plain data that holds ids and no texts: it is kept until the run ends."""
+        ...
+
+    def carry_out(self, owner: str, part: dict[str, Any], dry_run: bool) -> dict[str, Any]:
+        """Do one part and return the counts `merged`, `derived`, `settled`, and what was done for each, as plain data."""
+        ...
+
+
+@runtime_checkable
+class Resolver(Protocol):
+    """Settles conflicts, and what waits for a review. It may be asked twice, when a process ends in between."""
+
+    def resolve(self, owner: str, dry_run: bool) -> dict[str, Any]:
+        """Return the counts `settled` and `merged`, and what was done, as plain data."""
+        ...
+
+
+class ReplayState(TypedDict, total=False):
+    """What a run is asked for, and what it has done so far. All but `report` may be left out."""
+
+    n: int
+    strategy: str | dict[str, float]
+    rate: float
+    cue: str
+    dry_run: bool
+    run: str
+    """Id of a run, to take it up or to ask for its report again."""
+    max_llm_calls: int
+    max_tokens: int
+    max_seconds: float
+    replaying: Result
+    """`run`, `by`, `asked`, `resumed`, `since`: what this run is."""
+    steps: Annotated[dict[str, Result], merged]
+    part: Result
+    report: Result
+
+
+ReplayGraph = StateGraph[ReplayState, Context, ReplayState, ReplayState]
+
+
+def build_replay(
+    *,
+    memory: MemoryStore,
+    consolidate: Consolidator | None = None,
+    resolve: Resolver | None = None,
+    buffer: int = SIZE,
+    patience: float = 30.0,
+) -> ReplayGraph:
+    """Return the replay graph, uncompiled; it runs for the `user_id` of its context.
+
+    Input is `n` (records to replay, 10; 0 is a run that does nothing), `strategy` (a name or names with shares), `rate`
+    (0.1), `cue`, `dry_run`, `run`, and the budgets `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a
+    partial report. Output is `report`; with `stream_mode="custom"` each step tells of itself.
+
+    Args:
+        memory: where it is remembered.
+        consolidate: makes knowledge of what was lived, its parts side by side; None leaves that out.
+        resolve: settles conflicts; None leaves that out.
+        buffer: records of an owner that may be replayed.
+        patience: seconds that a run waits in all while turns of the owner that came after it began are written.
+    """
+    replay = _Replay(needed(memory), consolidate, resolve, buffer, patience)
+    graph: ReplayGraph = StateGraph(ReplayState, context_schema=Context)
+    names = ["begin", "select", "rehearse"]
+    names += ["plan", "part"] if consolidate else []
+    names += ["resolve"] if resolve else []
+    names += ["forget", "report"]
+    for name in names:
+        graph.add_node(name, replay.node(name))
+    graph.add_edge(START, "begin")
+    graph.add_conditional_edges("begin", lambda state: END if state.get("report") else "select", ["select", END])
+    for here, after in pairwise(names[1:]):
+        if here == "plan":
+            graph.add_conditional_edges("plan", _parts_or(names[5]), ["part", names[5]])
+        else:
+            graph.add_edge(here, after)
+    graph.add_edge("report", END)
+    return graph
+
+
+def online_node(memory: MemoryStore) -> Node:
+    """Return a node that replays a few records after a turn, by priority and without a model; not after an incognito one."""
+
+    def replay(_state: Any, runtime: Runtime[Context]) -> Result:
+        """Replay a few records, at once."""
+        context = context_of(runtime)
+        if context.remember:
+            batch.online(memory, context.user_id, context.now)
+        return {}
+
+    return replay
+
+
+def _parts_or(after: str) -> Callable[[ReplayState], list[Send] | str]:
+    def parts(state: ReplayState) -> list[Send] | str:
+        shared = {name: state[name] for name in ("replaying", "steps")}
+        planned = state["steps"].get("plan", {}).get("parts", [])
+        return [Send("part", {**shared, "part": {"at": at, "of": part}}) for at, part in enumerate(planned)] or after
+
+    return parts
+
+
+class _Replay:
+    """The nodes of one graph."""
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        consolidator: Consolidator | None,
+        resolver: Resolver | None,
+        size: int,
+        patience: float,
+    ) -> None:
+        self.store, self.consolidator, self.resolver = store, consolidator, resolver
+        self.size, self.patience = size, patience
+        self._limits: dict[str, Limits] = {}
+
+    def node(self, name: str) -> Node:
+        """Return a step as a node: it lets go of the run where it fails, and is passed over where the run has to end."""
+        work: Callable[[ReplayState, Context], Result] = getattr(self, name)
+
+        def run(state: ReplayState, runtime: Runtime[Context]) -> Result:
+            context = context_of(runtime)
+            try:
+                over = None if name in ("begin", "report") else self._ended(state, context)
+                update = {"steps": {name: {"over": over}}} if over else work(state, context)
+            except BaseException:
+                self._let_go(state, context.user_id)
+                raise
+            told = {"replay": (update.get("replaying") or state.get("replaying") or {}).get("run"), "step": name}
+            runtime.stream_writer({**told, **_counts(update.get("steps", {}))})
+            return update
+
+        run.__doc__ = work.__doc__
+        return run
+
+    def begin(self, state: ReplayState, context: Context) -> Result:
+        """Check what is asked for, and begin the run or take it up."""
+        asked = asked_of(state)
+        if asked.cue:
+            asked = asked.model_copy(update={"cue": self.store.masked(context.user_id, asked.cue)})
+        by, run, resumed = runs.claimant(), state.get("run") or new_id(), False
+        if asked.n == 0:
+            return {"replaying": {}, "steps": {}, "report": summary(run, asked, {})}
+        since = moment(context)
+        if not asked.dry_run:
+            with self.store.transaction(context.user_id, writes=True) as (connection, number):
+                begun = runs.begin(connection, number, asked.kept(), by, since, state.get("run"))
+            run, resumed = begun.run.run, begun.resumed
+            asked = asked.model_copy(update=begun.run.asked)
+            if begun.run.result is not None:
+                return {"replaying": {}, "steps": {}, "report": begun.run.result}
+        self._limits[run] = Limits(asked, self.patience)
+        is_ = {"run": run, "by": by, "asked": asked.model_dump(), "resumed": resumed, "since": since.isoformat()}
+        return {"replaying": is_, "steps": {}, "report": {}}
+
+    def select(self, state: ReplayState, context: Context) -> Result:
+        """Take what is new into the buffer and choose what is replayed."""
+        asked, now = _asked(state), moment(context)
+        cue = self.store.embed_query(asked.cue) if asked.cue else None
+
+        def work(connection: Connection, number: int) -> Result:
+            chosen = batch.choose(
+                *(connection, number, asked.n, asked.strategy),
+                now=now,
+                seed=state["replaying"]["run"],
+                cue=cue,
+                size=self.size,
+            )
+            done: Result = {"chosen": [list(one) for one in chosen]}
+            if asked.dry_run:  # the buffer is taken back with this transaction, so what follows from it is told now
+                done["would"] = batch.rehearse(connection, number, chosen, now, asked.rate)
+            return done
+
+        return self._once(state, context, "select", work)
+
+    def rehearse(self, state: ReplayState, context: Context) -> Result:
+        """Strengthen what was chosen, and renew its forgetting curves."""
+        asked, picked = _asked(state), state["steps"].get("select", {})
+        chosen = [batch.Chosen(*one) for one in picked.get("chosen", [])]
+
+        def work(connection: Connection, number: int) -> Result:
+            if asked.dry_run:
+                return {"replayed": picked["would"]}
+            return {"replayed": batch.rehearse(connection, number, chosen, moment(context), asked.rate)}
+
+        return self._once(state, context, "rehearse", work)
+
+    def plan(self, state: ReplayState, context: Context) -> Result:
+        """Find what is to be consolidated."""
+        plan = _given(self.consolidator).plan
+        return self._asking(state, context, "plan", lambda dry: {"parts": plan(context.user_id, dry)})
+
+    def part(self, state: ReplayState, context: Context) -> Result:
+        """Consolidate one part."""
+        part, name = state["part"]["of"], f"part {state['part']['at']}"
+        carry_out = _given(self.consolidator).carry_out
+        return self._asking(state, context, name, lambda dry: carry_out(context.user_id, part, dry))
+
+    def resolve(self, state: ReplayState, context: Context) -> Result:
+        """Settle conflicts."""
+        resolve = _given(self.resolver).resolve
+        return self._asking(state, context, "resolve", lambda dry: resolve(context.user_id, dry))
+
+    def forget(self, state: ReplayState, context: Context) -> Result:
+        """Let go of what the rules of forgetting let go of."""
+        owner, dry_run = context.user_id, _asked(state).dry_run
+        found = forget.forget(self.store, owner, now=moment(context), dry_run=True)
+        doomed = () if found.stopped else found.doomed
+        hidden = set() if dry_run else {"text"}  # what is noted must not outlive the memory
+
+        def work(connection: Connection, number: int) -> Result:
+            forget.let_go(connection, number, owner, doomed, self.store.vector)
+            return {"forgotten": [one.model_dump(exclude=hidden) for one in doomed], "stopped": found.stopped}
+
+        return self._once(state, context, "forget", work)
+
+    def report(self, state: ReplayState, context: Context) -> Result:
+        """End the run and say what came of it."""
+        is_, asked = state["replaying"], _asked(state)
+        limits = self._limits.pop(is_["run"], None)
+        more = {"resumed": is_["resumed"]}
+        if asked.dry_run:
+            return {"report": summary(is_["run"], asked, state["steps"]) | more}
+        with self.store.transaction(context.user_id, writes=True) as (connection, number):
+            runs.step(connection, number, is_["run"], is_["by"], "report")
+            run = runs.find(connection, number, is_["run"])
+            assert run is not None
+            steps = {**state["steps"], **runs.steps(connection, number, run.run)}
+            made = summary(run.run, asked, steps) | more
+            made["seconds"] = round(limits.seconds, 3) if limits else None
+            runs.finish(connection, number, run, made, moment(context))
+            ended = runs.find(connection, number, run.run)
+        return {"report": ended.result if ended else made}
+
+    def _asking(self, state: ReplayState, context: Context, name: str, ask: Callable[[bool], Result]) -> Result:
+        """Do a step that may ask a model, and note what came of it; one that fails is told of in the report."""
+        is_, owner = state["replaying"], context.user_id
+        if not _asked(state).dry_run:
+            with self.store.transaction(owner, writes=True) as (connection, number):
+                known = runs.step(connection, number, is_["run"], is_["by"], name)
+            if known is not None:
+                return {"steps": {name: known}}
+        try:
+            with self._limits_of(state).metering(self.store, owner) as meter:
+                done = ask(_asked(state).dry_run)
+        except (ModelError, BudgetExceeded) as error:
+            kind = "over" if isinstance(error, BudgetExceeded) else "failed"
+            return {"steps": {name: {kind: str(error)}}}
+        return self._once(state, context, name, lambda _c, _n: {**done, "usage": meter.usage.model_dump()})
+
+    def _once(
+        self, state: ReplayState, context: Context, name: str, work: Callable[[Connection, int], Result]
+    ) -> Result:
+        """Do a step in one transaction with the note that it is done, unless it is; that of a dry run is taken back."""
+        is_, dry_run = state["replaying"], _asked(state).dry_run
+        with self._transaction(context.user_id, dry_run) as (connection, number):
+            known = None if dry_run else runs.step(connection, number, is_["run"], is_["by"], name)
+            done = work(connection, number) if known is None else known
+            if known is None and not dry_run:
+                runs.note(connection, number, is_["run"], name, done)
+        return {"steps": {name: done}}
+
+    @contextmanager
+    def _transaction(self, owner: str, taken_back: bool) -> Iterator[tuple[Connection, int]]:
+        try:
+            with self.store.transaction(owner, writes=True) as opened:
+                yield opened
+                if taken_back:
+                    raise _TakenBack
+        except _TakenBack:
+            return
+
+    def _ended(self, state: ReplayState, context: Context) -> str | None:
+        """Wait while the owner's new turns are written, and return why the run has to end, if it has to."""
+        limits = self._limits_of(state)
+
+        def busy() -> bool:
+            with self.store.transaction(context.user_id) as (connection, number):
+                run = runs.find(connection, number, state["replaying"]["run"])
+                return run is not None and runs.new_turns(connection, number, run.begun_at)
+
+        if not limits.asked.dry_run:
+            limits.wait_while(busy)
+        return limits.over
+
+    def _limits_of(self, state: ReplayState) -> Limits:
+        return self._limits.setdefault(state["replaying"]["run"], Limits(_asked(state), self.patience))
+
+    def _let_go(self, state: ReplayState, owner: str) -> None:
+        is_ = state.get("replaying")
+        if is_:
+            self._limits.pop(is_["run"], None)
+            if not _asked(state).dry_run:
+                with self.store.transaction(owner, writes=True) as (connection, number):
+                    runs.release(connection, number, is_["run"], is_["by"])
+
+
+class _TakenBack(Exception):
+    """Ends a transaction of a dry run."""
+
+
+def _given(one: T | None) -> T:
+    assert one is not None  # its node is there because it was given
+    return one
+
+
+def _asked(state: ReplayState) -> Asked:
+    return Asked.model_validate(state["replaying"]["asked"])
+
+
+def _counts(steps: dict[str, Result]) -> dict[str, Any]:
+    """Return how much each step has found or done, for those who watch."""
+    sizes = {name: len(value) for step in steps.values() for name, value in step.items() if isinstance(value, list)}
+    return sizes | {name: value for step in steps.values() for name, value in step.items() if isinstance(value, int)}
