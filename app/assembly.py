@@ -54,8 +54,8 @@ def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Con
 
 
 def replay_graph(settings: Settings, store: MemoryStore) -> ReplayGraph:
-    """Return the replay graph that the settings describe, uncompiled."""
-    return build_replay(memory=store)
+    """Return the replay graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
+    return build_replay(memory=store, model=chat_model(settings))
 
 
 def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask: Ask | None) -> int:

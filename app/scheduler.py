@@ -1,4 +1,4 @@
-"""Replay on a schedule: by the clock, when enough is new, when something went wrong, or when an owner has been quiet.
+"""Replay on a schedule: by the clock, when enough is new or about a cue, when something happened, or after a quiet time.
 
 When the clock ticked last is kept in the ledger. So what was missed while nobody was there is caught up, once, and a run
 that was killed is finished first.
@@ -17,6 +17,7 @@ from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.graphs.replay_run import asked_of
 from sharpwave.memory import ledger, runs, times, waking
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.sessions import IDLE, Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.waking import News
 
@@ -48,7 +49,9 @@ class ReplayScheduler:
         off_peak: hours of the day in which runs begin, the second one excluded; `(22, 6)` goes over midnight.
         threshold: new records of an owner that call for a run.
         idle: time without anything new after which what was new before is replayed.
-        troubles: whether an episode that failed, and a contradiction, call for a run.
+        events: whether an episode that failed, a contradiction, and the end of a session call for a run. A session ends here
+            too, when nothing was said for half an hour.
+        cues: what is nearest to one of these is replayed as soon as something new is about it.
         owners: whose memories; None is everybody's.
         timezone: IANA zone of `cron` and `off_peak`.
         asked: what each run is asked for; see `build_replay`.
@@ -70,7 +73,8 @@ class ReplayScheduler:
         off_peak: tuple[int, int] | None = None,
         threshold: int | None = None,
         idle: timedelta | None = None,
-        troubles: bool = True,
+        events: bool = True,
+        cues: Sequence[str] = (),
         owners: Sequence[str] | None = None,
         timezone: str = "UTC",
         asked: Mapping[str, Any] | None = None,
@@ -82,7 +86,7 @@ class ReplayScheduler:
         if idle is not None and idle < timedelta(0):
             raise InputError(f"The time without anything new must be 0 or more; got {idle}.")
         self.store, self._graph = store, graph.compile()
-        self.threshold, self.idle, self.troubles, self.owners = threshold, idle, troubles, owners
+        self.threshold, self.idle, self.events, self.cues, self.owners = threshold, idle, events, cues, owners
         self.off_peak, self.zone = off_peak, times.time_zone(timezone)
         asked_of(asked or {})
         self.asked, self.heard, self._pause = dict(asked or {}), heard, look
@@ -91,6 +95,7 @@ class ReplayScheduler:
         self._news: dict[str, News] = {}
         self._marks: waking.Marks = (0, 0, 0)
         self._not_before: dict[str, float] = {}
+        self._active: dict[str, datetime] = {}
         self._stopping = threading.Event()
         self._clock: Any = None
 
@@ -142,25 +147,46 @@ class ReplayScheduler:
         due = self._trigger.get_next_fire_time(last, last) if self._trigger and last else None
         ticks = due is not None and due <= now
         self._refresh(now, everybody=ticks)
+        self._end_sessions(now)
         with self.store.ledger.read() as connection:
             begun = [(owner, run.run) for owner, run in runs.unfinished(connection) if self._ours(owner)]
         for owner, run in begun:
             self._run(owner, "unfinished", run)
         for owner, came in list(self._news.items()):
             why = "periodic" if ticks and (came.new or came.due) else self._reason(came, now)
-            if why:
+            cue = self._cue(owner) if came.new and not why else None
+            if cue is not None:
+                self._run(owner, "cue", strategy="contextual", cue=cue)
+            elif why:
                 self._run(owner, why)
         if ticks and not self._stopping.is_set():
             self._note_tick(now)
 
     def _reason(self, came: News, now: datetime) -> str | None:
-        if self.troubles and came.troubles:
-            return "trouble"
+        if self.events and (came.troubles or came.ended):
+            return "trouble" if came.troubles else "session"
         if self.threshold is not None and came.new >= self.threshold:
             return "threshold"
         if self.idle is not None and came.new and came.last is not None and abs(now - came.last) >= self.idle:
             return "idle"
         return None
+
+    def _cue(self, owner: str) -> str | None:
+        """Return the first cue that something new is about."""
+        if not self.cues:
+            return None
+        vectors = [self.store.embed_query(cue) for cue in self.cues]
+        with self.store.transaction(owner) as (connection, number):
+            found = (cue for cue, at in zip(self.cues, vectors, strict=True) if waking.about(connection, number, at))
+            return next(found, None)
+
+    def _end_sessions(self, now: datetime) -> None:
+        """End the sessions of those who have said nothing for too long."""
+        quiet = [owner for owner, last in self._active.items() if now - last > IDLE]
+        for owner in quiet:
+            del self._active[owner]
+            if Sessions(self.store).end_idle(owner, now=now):
+                self._refresh(now, everybody=False)
 
     def _in_hours(self, now: datetime) -> bool:
         if self.off_peak is None:
@@ -179,7 +205,9 @@ class ReplayScheduler:
             for owner in ledger.all_owners(connection) if everybody else found:
                 number = ledger.owner_number(connection, owner)
                 if number is not None and self._ours(owner):
-                    self._news[owner] = waking.news(connection, number, now)
+                    self._news[owner] = came = waking.news(connection, number, now)
+                    if self.events and came.last is not None:
+                        self._active[owner] = came.last
 
     def _last_tick(self, now: datetime) -> datetime | None:
         """Return when the clock ticked last; it begins now where it never did, or where it was set back since."""
@@ -197,11 +225,11 @@ class ReplayScheduler:
         with self.store.ledger.write() as connection:
             ledger.set_meta(connection, self._key, now.isoformat())
 
-    def _run(self, owner: str, why: str, run: str | None = None) -> None:
+    def _run(self, owner: str, why: str, run: str | None = None, **more: Any) -> None:
         if self._stopping.is_set() or time.monotonic() < self._not_before.get(owner, 0.0):
             return
         try:
-            report = self._replay(owner, run)
+            report = self._replay(owner, run, more)
         except runs.UnderWay:
             self._not_before[owner] = time.monotonic() + self._pause
         except Exception:  # whatever a caller's own steps raise, the others' memories are replayed all the same
@@ -212,9 +240,9 @@ class ReplayScheduler:
             if report:
                 self.heard(owner, why, report)
 
-    def _replay(self, owner: str, run: str | None) -> dict[str, Any]:
+    def _replay(self, owner: str, run: str | None, more: Mapping[str, Any]) -> dict[str, Any]:
         """Run a replay and return its report, empty where it was stopped."""
-        asked: Any = {**self.asked, **({"run": run} if run else {})}
+        asked: Any = {**self.asked, **more, **({"run": run} if run else {})}
         report: dict[str, Any] = {}
         held: dict[str, Any] = {}
         for state in self._graph.stream(asked, context=Context(user_id=owner), stream_mode="values"):

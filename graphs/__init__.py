@@ -5,7 +5,7 @@ from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.dual import answer_agent, memory_manager
 from sharpwave.graphs.learner import LearningAgent
 from sharpwave.graphs.memory_tools import memory_tools
-from sharpwave.graphs.replay import Consolidator, Resolver, build_replay
+from sharpwave.graphs.replay import Consolidator, build_replay
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.tool_use import ToolRecorder
@@ -19,7 +19,6 @@ __all__ = [
     "Consolidator",
     "Context",
     "LearningAgent",
-    "Resolver",
     "Responder",
     "Retriever",
     "State",

@@ -1,15 +1,15 @@
-"""Replay: begin → select → rehearse → consolidate → resolve → forget → report, for one owner.
+"""Replay: begin → select → rehearse → plan → consolidate → resolve → forget → report, for one owner.
 
 Each step that writes does so in one transaction with the note that it is done. A run that was killed is taken up by the
 next one that is asked for in the same way, or under the same id; what is done is not done again. A dry run goes through
 the same steps in transactions that are taken back.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
-from typing import Annotated, Any, Protocol, TypedDict, TypeVar, runtime_checkable
+from typing import Annotated, Any, Protocol, TypedDict, runtime_checkable
 
+from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
@@ -19,34 +19,28 @@ from sharpwave.graphs.nodes import Node, needed
 from sharpwave.graphs.replay_run import Asked, Limits, asked_of, merged, summary
 from sharpwave.graphs.state import Context, context_of, moment
 from sharpwave.memory import batch, forget, runs
+from sharpwave.memory import consolidate as consolidation
 from sharpwave.memory.buffer import SIZE
 from sharpwave.memory.errors import BudgetExceeded, ModelError
+from sharpwave.memory.planning import KINDS
 from sharpwave.memory.records import new_id
 from sharpwave.memory.store import MemoryStore
 
 Result = dict[str, Any]
-T = TypeVar("T")
+CONSOLIDATED = tuple(kind for kind in KINDS if kind != "settle")
+"""Kinds of parts that are done side by side; what needs a review is settled after them."""
 
 
 @runtime_checkable
 class Consolidator(Protocol):
-    """Makes knowledge of what was lived. A part may be carried out twice, when a process ends in between."""
+    """Makes knowledge of what was lived, and settles what waits for a review; see `sharpwave.memory.consolidate`."""
 
-    def plan(self, owner: str, dry_run: bool) -> list[dict[str, Any]]:
-        """Return the parts of the work, as plain data that holds ids and no texts: it is kept until the run ends."""
+    def plan(self, owner: str, *, kinds: Collection[str] = KINDS) -> list[dict[str, Any]]:
+        """Return the parts of the work, as plain data: `kind`, one of `kinds`, and `ids`. Only `why` may hold texts."""
         ...
 
-    def carry_out(self, owner: str, part: dict[str, Any], dry_run: bool) -> dict[str, Any]:
-        """Do one part and return the counts `merged`, `derived`, `settled`, and what was done for each, as plain data."""
-        ...
-
-
-@runtime_checkable
-class Resolver(Protocol):
-    """Settles conflicts, and what waits for a review. It may be asked twice, when a process ends in between."""
-
-    def resolve(self, owner: str, dry_run: bool) -> dict[str, Any]:
-        """Return the counts `settled` and `merged`, and what was done, as plain data."""
+    def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
+        """Do one part and return counts and `ids` of what was written; a part that is done already does nothing."""
         ...
 
 
@@ -76,8 +70,8 @@ ReplayGraph = StateGraph[ReplayState, Context, ReplayState, ReplayState]
 def build_replay(
     *,
     memory: MemoryStore,
+    model: BaseChatModel | None = None,
     consolidate: Consolidator | None = None,
-    resolve: Resolver | None = None,
     buffer: int = SIZE,
     patience: float = 30.0,
 ) -> ReplayGraph:
@@ -89,26 +83,23 @@ def build_replay(
 
     Args:
         memory: where it is remembered.
-        consolidate: makes knowledge of what was lived, its parts side by side; None leaves that out.
-        resolve: settles conflicts; None leaves that out.
+        model: finds facts in what was said, and words summaries; without one, all of that is extractive.
+        consolidate: takes the place of `sharpwave.memory.consolidate.Consolidator`. Its parts are done side by side.
         buffer: records of an owner that may be replayed.
         patience: seconds that a run waits in all while turns of the owner that came after it began are written.
     """
-    replay = _Replay(needed(memory), consolidate, resolve, buffer, patience)
+    replay = _Replay(needed(memory), consolidate or consolidation.Consolidator(memory, model), buffer, patience)
     graph: ReplayGraph = StateGraph(ReplayState, context_schema=Context)
-    names = ["begin", "select", "rehearse"]
-    names += ["plan", "part"] if consolidate else []
-    names += ["resolve"] if resolve else []
-    names += ["forget", "report"]
-    for name in names:
+    for name in ("begin", "select", "rehearse", "plan", "consolidate", "resolve", "forget", "report"):
         graph.add_node(name, replay.node(name))
     graph.add_edge(START, "begin")
     graph.add_conditional_edges("begin", lambda state: END if state.get("report") else "select", ["select", END])
-    for here, after in pairwise(names[1:]):
-        if here == "plan":
-            graph.add_conditional_edges("plan", _parts_or(names[5]), ["part", names[5]])
-        else:
-            graph.add_edge(here, after)
+    graph.add_edge("select", "rehearse")
+    graph.add_edge("rehearse", "plan")
+    graph.add_conditional_edges("plan", _parts, ["consolidate", "resolve"])
+    graph.add_edge("consolidate", "resolve")
+    graph.add_edge("resolve", "forget")
+    graph.add_edge("forget", "report")
     graph.add_edge("report", END)
     return graph
 
@@ -126,13 +117,11 @@ def online_node(memory: MemoryStore) -> Node:
     return replay
 
 
-def _parts_or(after: str) -> Callable[[ReplayState], list[Send] | str]:
-    def parts(state: ReplayState) -> list[Send] | str:
-        shared = {name: state[name] for name in ("replaying", "steps")}
-        planned = state["steps"].get("plan", {}).get("parts", [])
-        return [Send("part", {**shared, "part": {"at": at, "of": part}}) for at, part in enumerate(planned)] or after
-
-    return parts
+def _parts(state: ReplayState) -> list[Send] | str:
+    shared = {name: state[name] for name in ("replaying", "steps")}
+    planned = [] if _asked(state).dry_run else state["steps"].get("plan", {}).get("parts", [])
+    parts = [{"at": at, "of": part} for at, part in enumerate(planned)]
+    return [Send("consolidate", {**shared, "part": part}) for part in parts] or "resolve"
 
 
 class _Replay:
@@ -141,13 +130,11 @@ class _Replay:
     def __init__(
         self,
         store: MemoryStore,
-        consolidator: Consolidator | None,
-        resolver: Resolver | None,
+        consolidator: Consolidator,
         size: int,
         patience: float,
     ) -> None:
-        self.store, self.consolidator, self.resolver = store, consolidator, resolver
-        self.size, self.patience = size, patience
+        self.store, self.consolidator, self.size, self.patience = store, consolidator, size, patience
         self._limits: dict[str, Limits] = {}
 
     def node(self, name: str) -> Node:
@@ -223,19 +210,31 @@ class _Replay:
 
     def plan(self, state: ReplayState, context: Context) -> Result:
         """Find what is to be consolidated."""
-        plan = _given(self.consolidator).plan
-        return self._asking(state, context, "plan", lambda dry: {"parts": plan(context.user_id, dry)})
+        return self._asking(state, context, "plan", lambda: {"parts": self._planned(state, context, CONSOLIDATED)})
 
-    def part(self, state: ReplayState, context: Context) -> Result:
-        """Consolidate one part."""
-        part, name = state["part"]["of"], f"part {state['part']['at']}"
-        carry_out = _given(self.consolidator).carry_out
-        return self._asking(state, context, name, lambda dry: carry_out(context.user_id, part, dry))
+    def consolidate(self, state: ReplayState, context: Context) -> Result:
+        """Do one part of the plan."""
+        part, run = state["part"]["of"], state["replaying"]["run"]
+        carry_out, name = self.consolidator.carry_out, f"part {state['part']['at']}"
+        return self._asking(state, context, name, lambda: carry_out(context.user_id, part, run=run))
 
     def resolve(self, state: ReplayState, context: Context) -> Result:
-        """Settle conflicts."""
-        resolve = _given(self.resolver).resolve
-        return self._asking(state, context, "resolve", lambda dry: resolve(context.user_id, dry))
+        """Settle what needs a review and is clear by rule."""
+        owner, run = context.user_id, state["replaying"]["run"]
+
+        def work() -> Result:
+            parts = self._planned(state, context, ("settle",))
+            if _asked(state).dry_run:
+                return {"parts": parts}
+            done = [self.consolidator.carry_out(owner, part, run=run) for part in parts]
+            return {"settled": sum(one.get("settled", 0) for one in done), "ids": [i for p in parts for i in p["ids"]]}
+
+        return self._asking(state, context, "resolve", work)
+
+    def _planned(self, state: ReplayState, context: Context, kinds: Collection[str]) -> list[Result]:
+        hidden = set() if _asked(state).dry_run else {"why"}  # what is noted must not outlive the memory
+        parts = self.consolidator.plan(context.user_id, kinds=kinds)
+        return [{name: value for name, value in part.items() if name not in hidden} for part in parts]
 
     def forget(self, state: ReplayState, context: Context) -> Result:
         """Let go of what the rules of forgetting let go of."""
@@ -268,7 +267,7 @@ class _Replay:
             ended = runs.find(connection, number, run.run)
         return {"report": ended.result if ended else made}
 
-    def _asking(self, state: ReplayState, context: Context, name: str, ask: Callable[[bool], Result]) -> Result:
+    def _asking(self, state: ReplayState, context: Context, name: str, ask: Callable[[], Result]) -> Result:
         """Do a step that may ask a model, and note what came of it; one that fails is told of in the report."""
         is_, owner = state["replaying"], context.user_id
         if not _asked(state).dry_run:
@@ -278,7 +277,7 @@ class _Replay:
                 return {"steps": {name: known}}
         try:
             with self._limits_of(state).metering(self.store, owner) as meter:
-                done = ask(_asked(state).dry_run)
+                done = ask()
         except (ModelError, BudgetExceeded) as error:
             kind = "over" if isinstance(error, BudgetExceeded) else "failed"
             return {"steps": {name: {kind: str(error)}}}
@@ -333,11 +332,6 @@ class _Replay:
 
 class _TakenBack(Exception):
     """Ends a transaction of a dry run."""
-
-
-def _given(one: T | None) -> T:
-    assert one is not None  # its node is there because it was given
-    return one
 
 
 def _asked(state: ReplayState) -> Asked:

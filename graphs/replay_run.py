@@ -13,6 +13,16 @@ from sharpwave.memory.rehearsal import RATE
 from sharpwave.memory.replay import checked
 from sharpwave.memory.usage import Account, Meter, metering, total
 
+COUNTED: Mapping[str, str] = {
+    "merge": "merged",
+    "derive": "derived",
+    "roll_up": "rolled_up",
+    "procedures": "learned",
+    "insight": "insights",
+    "settle": "settled",
+}
+"""What each kind of part of a consolidation counts as."""
+COUNTS = tuple(COUNTED.values())
 BATCH = 10
 """Records that a run replays where nobody says how many."""
 POLL = 0.1
@@ -126,7 +136,8 @@ def summary(run: str, asked: Asked, steps: Mapping[str, Result]) -> Result:
     replayed = steps.get("rehearse", {}).get("replayed", [])
     forgotten = steps.get("forget", {}).get("forgotten", [])
     gains = [one["after"] - one["before"] for one in replayed]
-    parts = [step for name, step in steps.items() if name.startswith("part ") or name == "resolve"]
+    done = [step for name, step in steps.items() if name.startswith("part ") or name == "resolve"]
+    counts = _planned(steps) if asked.dry_run else {name: sum(one.get(name, 0) for one in done) for name in COUNTS}
     why = [step[kind] for step in steps.values() for kind in ("over", "failed") if kind in step]
     usage = total(*(step.get("usage") for step in steps.values()))
     return {
@@ -137,10 +148,26 @@ def summary(run: str, asked: Asked, steps: Mapping[str, Result]) -> Result:
         "replayed": len(replayed),
         "strengthened": sum(gain > 0 for gain in gains),
         "mean_increase": sum(gains) / len(gains) if gains else 0.0,
-        **{name: sum(part.get(name, 0) for part in parts) for name in ("merged", "derived", "settled")},
+        **counts,
         "forgotten": len(forgotten),
         "too_much_to_forget": bool(steps.get("forget", {}).get("stopped")),
-        "ids": {"replayed": [one["id"] for one in replayed], "forgotten": [one["id"] for one in forgotten]},
+        "ids": {
+            "replayed": [one["id"] for one in replayed],
+            "consolidated": [one for part in done for one in part.get("ids", [])],
+            "forgotten": [one["id"] for one in forgotten],
+        },
         "usage": {name: usage[name] for name in ("llm_calls", "prompt_tokens", "completion_tokens")},
         **({"would": {**steps, "select": {}}} if asked.dry_run else {}),
     }
+
+
+def _planned(steps: Mapping[str, Result]) -> dict[str, int]:
+    """Return what the parts of a plan come to, where that is known before they are done: a model may find more."""
+    counts = dict.fromkeys(COUNTS, 0)
+    for part in (part for name in ("plan", "resolve") for part in steps.get(name, {}).get("parts", [])):
+        name = COUNTED[part["kind"]]
+        counts[name] += {
+            "merged": sum(len(group) - 1 for group in part.get("groups", [part["ids"]])),
+            "derived": part.get("facts", 0),
+        }.get(name, 1)
+    return counts

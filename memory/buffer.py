@@ -93,6 +93,11 @@ def waiting(connection: Connection, owner: int) -> int:
     return sum(fetch_one(connection, f"SELECT count(*) FROM ({found})", (owner,)) for found in _NEW.values())
 
 
+def new_vectors(connection: Connection, owner: int) -> np.ndarray:
+    """Return the vectors of what the next taking in finds new (float32, unit length, a row each)."""
+    return _matrix([row[5] for found in _NEW.values() for row in fetch(connection, found, (owner,)) if row[5]])
+
+
 _PUT = """
     INSERT INTO uses (owner, memory_id, store, lived_at, importance, success, surprise, strength, buffered, recalled, cited)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1, 0, 0)

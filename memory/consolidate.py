@@ -4,7 +4,7 @@ A plan writes nothing and asks no model. Each part is carried out in one transac
 was planned, and a second time it does nothing. A model that fails leaves everything as it was.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -45,7 +45,7 @@ class Consolidator:
     def __init__(self, store: MemoryStore, model: BaseChatModel | None = None) -> None:
         self.store, self.model = store, model
 
-    def plan(self, owner: str, *, dry_run: bool = False) -> list[planning.Part]:
+    def plan(self, owner: str, *, kinds: Collection[str] = planning.KINDS) -> list[planning.Part]:
         """Return what there is to do, as JSON-like parts: `kind`, `ids` of what it is about, and `why`.
 
         The kinds are settle, merge, derive, roll_up, procedures, insight, in this order. `ids` are, in turn, the memory; those
@@ -53,10 +53,10 @@ class Consolidator:
 
         Args:
             owner: whose.
-            dry_run: planning writes nothing either way.
+            kinds: leave out all others.
         """
         with self.store.transaction(owner) as (connection, number):
-            return list(planning.parts(connection, number, owner, with_model=self.model is not None))
+            return list(planning.parts(connection, number, owner, with_model=self.model is not None, kinds=kinds))
 
     def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
         """Do one part of a plan; returns how many of each of `COUNTS`, and the `ids` of what was written.

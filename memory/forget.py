@@ -18,7 +18,7 @@ from sharpwave.memory.errors import InputError
 from sharpwave.memory.keywords import terms
 from sharpwave.memory.kinds import Episode
 from sharpwave.memory.records import Memory, Record
-from sharpwave.memory.rehearsal import recallable
+from sharpwave.memory.rehearsal import effective, last_used
 from sharpwave.memory.slots import slot
 from sharpwave.memory.sql import fetch
 from sharpwave.memory.staleness import is_stale
@@ -122,7 +122,8 @@ def _memories(
         return
     worths = _worths(connection, owner, loose, now)
     for place in np.argsort(worths, kind="stable")[:excess]:
-        reason = f"over the capacity of {capacity}, worth {worths[place]:.2f}"
+        strength = effective(loose[place], now)
+        reason = f"over the capacity of {capacity}, worth {worths[place]:.2f} (strength {strength:.2f})"
         yield Doomed(store="memory", id=loose[place].id, text=loose[place].text, rule="capacity", reason=reason)
 
 
@@ -139,8 +140,6 @@ def _worths(connection: Connection, owner: int, memories: Sequence[Memory], now:
     place = {memory_id: number for number, memory_id in enumerate(ids)}
     own = [place[memory.id] for memory in memories]
     known, asked = stack(vectors), np.array(answered, np.float32)
-    rested = np.array([(now - last_used(memory)) / timedelta(days=1) for memory in memories])
-    stability = np.array([memory.stability or np.nan for memory in memories])
     return worth(
         Standing(
             need=needs(known[own], known, asked),
@@ -148,7 +147,7 @@ def _worths(connection: Connection, owner: int, memories: Sequence[Memory], now:
             recalled=np.array([memory.recalled for memory in memories]),
             length=np.array([len(terms(memory.text)) for memory in memories]),
             importance=np.array([memory.importance for memory in memories]),
-            retained=np.array([memory.strength for memory in memories]) * recallable(stability, rested),
+            retained=np.array([effective(memory, now) for memory in memories]),
             current=np.array([bool(memory.attribute) and not slot(str(memory.attribute)).many for memory in memories]),
             superseded=np.zeros(len(memories)),
         )
@@ -167,12 +166,6 @@ def _verdict(
     if memory.confidence < STALE_AND_DOUBTED and is_stale(memory, now) and now - last_used(memory) > EPISODE / 3:
         return "stale", f"not confirmed for long, and confidence {memory.confidence:.2f}, below {STALE_AND_DOUBTED}"
     return None
-
-
-def last_used(memory: Memory) -> datetime:
-    """Return when a memory entered the store, or was last confirmed, recalled, cited or replayed."""
-    used = (memory.last_confirmed_at, memory.last_recalled_at, memory.last_cited_at, memory.last_replayed_at)
-    return max([memory.recorded_at, *(moment for moment in used if moment)])
 
 
 def _episodes(episodes: Sequence[Episode], entered: dict[str, datetime], now: datetime) -> Iterator[Doomed]:

@@ -1,6 +1,6 @@
 """What there is to consolidate: the parts of a plan, read off the ledger. Nothing is written here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,13 @@ Part = dict[str, Any]
 """JSON-like: `kind`, `ids` of what it is about, `why`."""
 
 
-def parts(connection: Connection, number: int, owner: str, *, with_model: bool) -> Iterator[Part]:
+KINDS = ("settle", "merge", "derive", "roll_up", "procedures", "insight")
+"""Kinds of parts, in the order of a plan."""
+
+
+def parts(
+    connection: Connection, number: int, owner: str, *, with_model: bool, kinds: Collection[str] = KINDS
+) -> Iterator[Part]:
     """Yield what there is to do for an owner, each part independent of the others.
 
     Args:
@@ -30,16 +36,22 @@ def parts(connection: Connection, number: int, owner: str, *, with_model: bool) 
         number: the owner's number.
         owner: the owner.
         with_model: also what only a model can do.
+        kinds: leave out all others.
     """
     versions = semantic.all_versions(connection, number)
     newest = list({memory.id: memory for memory in versions}.values())
     live = [memory for memory in newest if memory.status == "active"]
-    yield from _to_settle(connection, number, live)
-    yield from _to_merge(connection, number, live)
-    yield from _to_derive(connection, number, owner, versions, with_model)
-    yield from _to_roll_up(connection, number, owner, newest)
-    yield from _to_learn(connection, number, owner)
-    yield from _to_understand(connection, number, owner, newest)
+    found: dict[str, Callable[[], Iterator[Part]]] = {
+        "settle": lambda: _to_settle(connection, number, live),
+        "merge": lambda: _to_merge(connection, number, live),
+        "derive": lambda: _to_derive(connection, number, owner, versions, with_model),
+        "roll_up": lambda: _to_roll_up(connection, number, owner, newest),
+        "procedures": lambda: _to_learn(connection, number, owner),
+        "insight": lambda: _to_understand(connection, number, owner, newest),
+    }
+    for kind, parts_of in found.items():
+        if kind in kinds:
+            yield from parts_of()
 
 
 def _part(kind: str, ids: Sequence[str], why: str, **more: Any) -> Part:
@@ -73,7 +85,8 @@ def _to_derive(
     facts = list(deriving.repeated(said, memories))
     if facts:
         ids = list(dict.fromkeys(source.id for fact in facts for source in fact.sources))
-        yield _part("derive", ids, f"{len(facts)} statements were made more than once, and are not kept", by="rules")
+        why = f"{len(facts)} statements were made more than once, and are not kept"
+        yield _part("derive", ids, why, by="rules", facts=len(facts))
     if with_model:
         looked_at = concluding.considered(connection, number, "facts")
         looked_at |= {one for memory in memories for one in memory.derived_from}

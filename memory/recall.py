@@ -25,6 +25,7 @@ from sharpwave.memory.candidates import (
 )
 from sharpwave.memory.question import Query, When
 from sharpwave.memory.records import Memory, Recall, Score, Utterance
+from sharpwave.memory.rehearsal import effective
 from sharpwave.memory.schema import utterances
 from sharpwave.memory.staleness import is_stale
 
@@ -208,7 +209,7 @@ def _named(subjects: Sequence[str], query: Query) -> np.ndarray:
 
 def _tie_break(memory: Memory, now: datetime) -> float:
     recency = 0.5 ** (max((now - memory.valid_from).total_seconds(), 0.0) / (180 * 86400))
-    share = TIE_BREAK * (0.4 * recency + 0.3 * memory.importance + 0.3 * memory.strength)
+    share = TIE_BREAK * (0.4 * recency + 0.3 * memory.importance + 0.3 * effective(memory, now))
     return float(share * FADED ** (is_stale(memory, now) + memory.needs_review))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.records import Memory
 
 if TYPE_CHECKING:
     from fsrs import Scheduler
@@ -85,6 +86,22 @@ def retrievability(stability: float | None, since: datetime, now: datetime) -> f
     return float(recallable(np.array([stability or np.nan]), np.array([days]))[0])
 
 
+def last_used(memory: Memory) -> datetime:
+    """Return when a memory entered the store, or was last confirmed, recalled, cited or replayed."""
+    used = (memory.last_confirmed_at, memory.last_recalled_at, memory.last_cited_at, memory.last_replayed_at)
+    return max([memory.recorded_at, *(moment for moment in used if moment)])
+
+
+def effective(memory: Memory, now: datetime) -> float:
+    """Return the strength of a memory at this moment: strength x retrievability since it was last used, 0..1.
+
+    Recall, listing and forgetting all go by it, so that none of them keeps what another takes for gone.
+    """
+    days = max(0.0, (now - last_used(memory)).total_seconds() / DAY)
+    first, power, factor = _curve()
+    return float(memory.strength * (1 + factor * days / (memory.stability or first)) ** power)
+
+
 def recallable(stability: np.ndarray, days: np.ndarray) -> np.ndarray:
     """Return `retrievability` of many at once.
 
@@ -92,11 +109,18 @@ def recallable(stability: np.ndarray, days: np.ndarray) -> np.ndarray:
         stability: in days; NaN for what was never rehearsed.
         days: since the last rehearsal; below 0 counts as none.
     """
-    parameters = _scheduler().parameters
-    power = -parameters[20]
-    known = np.where(np.isnan(stability), parameters[2], stability)
-    found: np.ndarray = (1 + (0.9 ** (1 / power) - 1) * np.maximum(0.0, days) / known) ** power
+    first, power, factor = _curve()
+    known = np.where(np.isnan(stability), first, stability)
+    found: np.ndarray = (1 + factor * np.maximum(0.0, days) / known) ** power
     return found
+
+
+@cache
+def _curve() -> tuple[float, float, float]:
+    """Return the stability of what was learned once, the power of the curve, and its factor."""
+    parameters = _scheduler().parameters
+    power = -float(parameters[20])
+    return float(parameters[2]), power, 0.9 ** (1 / power) - 1
 
 
 @cache

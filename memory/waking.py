@@ -4,12 +4,16 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 from sqlalchemy import Connection
 
 from sharpwave.memory import buffer, runs, times
 from sharpwave.memory.ledger import from_timestamp
 from sharpwave.memory.sql import fetch, fetch_one
 from sharpwave.memory.store import MemoryStore
+
+ABOUT = 0.5
+"""Cosine from which something new is about a cue."""
 
 
 class News(NamedTuple):
@@ -19,6 +23,8 @@ class News(NamedTuple):
     """Memories, episodes, and things that the user said."""
     troubles: int
     """Episodes that failed, and contradictions that were seen."""
+    ended: int
+    """Sessions that ended."""
     due: int
     """Records in the buffer whose forgetting curve says so."""
     last: datetime | None
@@ -28,9 +34,9 @@ class News(NamedTuple):
 def news(connection: Connection, owner: int, now: datetime) -> News:
     """Return what has come of an owner, by number, since the last replay."""
     since = "SELECT coalesce(max(seq), 0) FROM events WHERE owner = ?1 AND op = 'REPLAY'"
-    troubles = f"""
-        SELECT count(*) FROM events WHERE owner = ?1 AND seq > ({since}) AND
-        (op = 'CONTRADICT' OR op = 'EPISODE' AND json_extract(detail, '$.row_after.outcome') = 'failure')
+    happened = f"""
+        SELECT coalesce(sum(op != 'END'), 0), coalesce(sum(op = 'END'), 0) FROM events WHERE owner = ?1 AND seq > ({since})
+        AND (op IN ('CONTRADICT', 'END') OR op = 'EPISODE' AND json_extract(detail, '$.row_after.outcome') = 'failure')
     """
     due = "SELECT count(*) FROM uses WHERE owner = ? AND buffered AND due_at <= ?"
     last = """
@@ -38,12 +44,20 @@ def news(connection: Connection, owner: int, now: datetime) -> News:
         SELECT max(at) FROM events WHERE owner = ?1 AND op NOT IN ('REPLAY', 'EXPIRE'))
     """
     at = fetch_one(connection, last, (owner,))
+    ((troubles, ended),) = fetch(connection, happened, (owner,))
     return News(
         new=buffer.waiting(connection, owner),
-        troubles=int(fetch_one(connection, troubles, (owner,))),
+        troubles=troubles,
+        ended=ended,
         due=int(fetch_one(connection, due, (owner, now.timestamp()))),
         last=None if at is None else from_timestamp(at),
     )
+
+
+def about(connection: Connection, owner: int, cue: np.ndarray, least: float = ABOUT) -> bool:
+    """Return whether something that came of an owner since the last replay is about a cue (a unit vector)."""
+    vectors = buffer.new_vectors(connection, owner)
+    return bool(len(vectors)) and float((vectors @ cue).max()) >= least
 
 
 Marks = tuple[int, int, int]

@@ -11,6 +11,7 @@ from sharpwave.memory import rows, semantic, times
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.forget import Forgetting, forget
 from sharpwave.memory.kinds import Episode
+from sharpwave.memory.rehearsal import effective
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.verify import verify
 
@@ -148,3 +149,16 @@ def test_limits_outside_of_their_range_are_refused(store: MemoryStore, options: 
 
 def test_somebody_unknown_has_nothing_to_forget(store: MemoryStore) -> None:
     assert forget(store, "nobody") == Forgetting(dry_run=False, considered=0, doomed=())
+
+
+def test_ranking_and_forgetting_go_by_the_same_strength_and_say_it(store: MemoryStore) -> None:
+    long_ago = times.now() - timedelta(days=4000)
+    shared = {"importance": 0.5, "valid_from": long_ago, "last_confirmed_at": long_ago, "attribute": "allergy"}
+    old = add(store, "Allergic to hazelnuts", strength=0.6, value="hazelnuts", recorded_at=long_ago, **shared)
+    fresh = add(store, "Allergic to chestnuts", strength=0.3, value="chestnuts", **shared)
+    now = {one: effective(store.get("ana", one), times.now()) for one in (old, fresh)}
+    assert now[old] < 0.2 < now[fresh] < 0.31  # whatever was noted once
+    assert [hit.id for hit in store.recall("ana", "allergic", stores=("semantic",))] == [fresh, old]
+    found = forget(store, "ana", capacity=1, dry_run=True)
+    assert doomed(found) == {"Allergic to hazelnuts": "capacity"}
+    assert f"strength {now[old]:.2f}" in found.doomed[0].reason

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sharpwave.graphs import Context, build_replay
 from sharpwave.memory import runs
 from sharpwave.memory.erase import erase
 from sharpwave.memory.errors import InputError, ModelError
+from sharpwave.memory.planning import KINDS
 from sharpwave.memory.records import Message, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.usage import check_budget, record_call
@@ -59,10 +60,13 @@ class Consolidating:
     def __init__(self, fail: Callable[[int], BaseException | None] = lambda part: None, tokens: int = 0) -> None:
         self.fail, self.tokens, self.done = fail, tokens, list[int]()
 
-    def plan(self, owner: str, dry_run: bool) -> list[dict[str, Any]]:
-        return [{"cluster": number} for number in range(3)]
+    def plan(self, owner: str, *, kinds: Collection[str] = KINDS) -> list[dict[str, Any]]:
+        whole = [{"kind": "merge", "ids": ["a", "b"], "cluster": number, "why": "A text"} for number in range(3)]
+        return [*whole, {"kind": "settle", "ids": ["c"]}][slice(3, 4) if "settle" in kinds else slice(3)]
 
-    def carry_out(self, owner: str, part: dict[str, Any], dry_run: bool) -> dict[str, Any]:
+    def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
+        if part["kind"] == "settle":
+            return self.settle()
         if error := self.fail(part["cluster"]):
             raise error
         if self.tokens:
@@ -73,7 +77,7 @@ class Consolidating:
         self.done.append(part["cluster"])
         return {"merged": 1, "derived": 2}
 
-    def resolve(self, owner: str, dry_run: bool) -> dict[str, Any]:
+    def settle(self) -> dict[str, Any]:
         return {"settled": 4}
 
 
@@ -93,7 +97,7 @@ def test_a_run_strengthens_forgets_and_is_told_of_by_one_event(store: MemoryStor
 
 def test_parts_of_consolidation_are_carried_out_side_by_side_and_counted(store: MemoryStore) -> None:
     work = Consolidating()
-    report = replay(store, graph=build_replay(memory=store, consolidate=work, resolve=work))
+    report = replay(store, graph=build_replay(memory=store, consolidate=work))
     assert sorted(work.done) == [0, 1, 2]
     assert (report["merged"], report["derived"], report["settled"]) == (3, 6, 4)
 
@@ -116,7 +120,7 @@ def test_the_same_run_again_does_nothing_and_says_the_same(store: MemoryStore) -
     assert dump(store) == before
 
 
-@pytest.mark.parametrize("step", ["select", "rehearse", "plan", "part", "resolve", "forget", "report"])
+@pytest.mark.parametrize("step", ["select", "rehearse", "plan", "consolidate", "resolve", "forget", "report"])
 @pytest.mark.parametrize("late", [False, True])
 def test_a_run_that_dies_in_any_step_is_finished_once_by_the_next(
     store: MemoryStore, step: str, late: bool, monkeypatch: pytest.MonkeyPatch
@@ -134,9 +138,9 @@ def test_a_run_that_dies_in_any_step_is_finished_once_by_the_next(
     work = Consolidating()
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(_Replay, step, dies)
-        replay(store, graph=build_replay(memory=store, consolidate=work, resolve=work), **asked)
+        replay(store, graph=build_replay(memory=store, consolidate=work), **asked)
     ended = step == "report" and late  # then the next one is another run
-    report = replay(store, graph=build_replay(memory=store, consolidate=work, resolve=work), **asked)
+    report = replay(store, graph=build_replay(memory=store, consolidate=work), **asked)
     assert report["resumed"] is not ended and report["forgotten"] == (not ended)
     assert (report["replayed"], report["strengthened"], report["merged"]) == (4, 4, 3)
     assert len(events(store, "REPLAY")) == 1 + ended and len(events(store, "EXPIRE")) == 1
@@ -262,11 +266,11 @@ def test_a_new_turn_pauses_a_run_until_it_is_written(store: MemoryStore) -> None
             threading.Timer(0.3, lambda: store.pass_over([turn])).start()
 
     class Resolving(Consolidating):
-        def resolve(self, owner: str, dry_run: bool) -> dict[str, Any]:
+        def settle(self) -> dict[str, Any]:
             waited.append(store.is_written(turn))
             return {}
 
-    graph = build_replay(memory=store, consolidate=Consolidating(said), resolve=Resolving(), patience=20)
+    graph = build_replay(memory=store, consolidate=Resolving(said), patience=20)
     graph.compile().invoke({"n": 1}, context=Context(user_id="ana"))
     assert waited == [True]
 
@@ -286,7 +290,7 @@ def test_an_erased_owner_leaves_no_run(store: MemoryStore) -> None:
 def test_progress_is_streamed(store: MemoryStore) -> None:
     graph = build_replay(memory=store).compile()
     told = list(graph.stream({"n": 2}, context=Context(user_id="ana", now=NOW), stream_mode="custom"))
-    assert [one["step"] for one in told] == ["begin", "select", "rehearse", "forget", "report"]
+    assert [one["step"] for one in told] == ["begin", "select", "rehearse", "plan", "resolve", "forget", "report"]
     assert told[2]["replayed"] == 2 and len({one["replay"] for one in told}) == 1
 
 
@@ -298,7 +302,7 @@ KILLED = """
     from sharpwave.memory.store import MemoryStore
 
     class Dying:
-        def plan(self, owner, dry_run):
+        def plan(self, owner, kinds):
             os.kill(os.getpid(), signal.SIGKILL)
 
     store = MemoryStore.open({home!r}, embeddings=HashEmbeddings(), collections=2)
@@ -307,10 +311,10 @@ KILLED = """
 
 
 class Nothing:
-    def plan(self, owner: str, dry_run: bool) -> list[dict[str, Any]]:
+    def plan(self, owner: str, *, kinds: Collection[str] = KINDS) -> list[dict[str, Any]]:
         return []
 
-    def carry_out(self, owner: str, part: dict[str, Any], dry_run: bool) -> dict[str, Any]:
+    def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
         return {}
 
 
@@ -324,3 +328,23 @@ def test_a_killed_process_is_taken_over_at_once(store: MemoryStore) -> None:
     report = replay(store, graph=build_replay(memory=store, consolidate=Nothing()), n=3)
     assert report["resumed"] and report["replayed"] == 3
     assert sum(memory.replayed for memory in store.memories("ana", statuses=())) == 3
+
+
+def test_what_is_lived_becomes_knowledge_and_reviews_are_settled(store: MemoryStore) -> None:
+    store.add("ana", "I am allergic to penicillin", subject="user")
+    store.add("ana", "I'm allergic to penicillin.", subject="user")
+    ground = store.add("ana", "Has a cat").memory_id or ""
+    rests = store.add("ana", "An animal lover", kind="insight", derived_from=(ground,)).memory_id or ""
+    store.delete("ana", ground)
+    assert store.get("ana", rests).needs_review
+    before = dump(store)
+    would = replay(store, n=1, dry_run=True)
+    assert (would["merged"], would["settled"]) == (1, 1) and dump(store) == before
+    assert "penicillin" in would["would"]["plan"]["parts"][0]["why"]
+    report = replay(store, n=1)
+    assert (report["merged"], report["settled"], report["partial"]) == (1, 1, None)
+    assert store.get("ana", rests).status == "expired" and rests in report["ids"]["consolidated"]
+    (told,) = events(store, "REPLAY")
+    assert "penicillin" not in str(told.detail) and verify(store).healthy
+    again = replay(store, n=1)
+    assert (again["merged"], again["settled"]) == (0, 0)

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,8 @@ from sharpwave.graphs import build_replay
 from sharpwave.memory import runs, times
 from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.records import Message, Turn
+from sharpwave.memory.sessions import Sessions
 from sharpwave.memory.store import MemoryStore
 from sharpwave.scheduler import ReplayScheduler
 
@@ -103,6 +105,38 @@ def test_what_else_calls_for_a_run(store: MemoryStore, clock: Clock) -> None:
     assert told[2:] == [("ana", "trouble")]
 
 
+def test_the_end_of_a_session_calls_for_a_run(store: MemoryStore, clock: Clock) -> None:
+    told: list[tuple[str, str]] = []
+    made = make(store, told, threshold=50)
+    messages = tuple(
+        Message(id=str(n), role="user", text=text) for n, text in enumerate(("I like jam.", "I like tea."))
+    )
+    turn = Turn(owner="ana", thread="t", messages=messages, said_at=NOON)
+    store.queue([turn])
+    store.pass_over([turn])
+    made.look()
+    assert told == []
+    clock.now += timedelta(minutes=31)
+    made.look()
+    made.look()
+    assert told == [("ana", "session")]
+    assert [session.status for session in Sessions(store).find("ana")] == ["ended"]
+
+
+def test_something_new_about_a_cue_calls_for_a_run(store: MemoryStore, clock: Clock) -> None:
+    told: list[tuple[str, str]] = []
+    made = make(store, told, cues=["the cello concert"])
+    store.add("ana", "Has a dog")
+    made.look()
+    assert told == []
+    cello = store.add("ana", "Plays the cello at the concert").memory_id
+    made.asked["n"] = 1
+    made.look()
+    made.look()
+    assert told == [("ana", "cue")]
+    assert [memory.id for memory in store.memories("ana") if memory.replayed] == [cello]
+
+
 def test_runs_begin_in_the_hours_for_them(store: MemoryStore, clock: Clock) -> None:
     told: list[tuple[str, str]] = []
     made = make(store, told, every=timedelta(hours=1), off_peak=(22, 6), timezone="Europe/Oslo")
@@ -140,12 +174,12 @@ def test_it_runs_by_itself_and_stops_in_the_middle(store: MemoryStore) -> None:
     reached, go = threading.Event(), threading.Event()
 
     class Slow:
-        def plan(self, owner: str, dry_run: bool) -> list[dict[str, Any]]:
+        def plan(self, owner: str, *, kinds: Collection[str] = ()) -> list[dict[str, Any]]:
             reached.set()
             assert go.wait(20)
             return []
 
-        def carry_out(self, owner: str, part: dict[str, Any], dry_run: bool) -> dict[str, Any]:
+        def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
             return {}
 
     told: list[tuple[str, str]] = []
@@ -174,12 +208,12 @@ def test_it_runs_by_itself_and_stops_in_the_middle(store: MemoryStore) -> None:
 
 def test_a_run_that_fails_holds_up_nobody_else(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
-        def plan(self, owner: str, dry_run: bool) -> list[dict[str, Any]]:
+        def plan(self, owner: str, *, kinds: Collection[str] = ()) -> list[dict[str, Any]]:
             if owner == "ana":
                 raise OSError("gone")
             return []
 
-        def carry_out(self, owner: str, part: dict[str, Any], dry_run: bool) -> dict[str, Any]:
+        def carry_out(self, owner: str, part: Mapping[str, Any], *, run: str | None = None) -> dict[str, Any]:
             return {}
 
     told: list[tuple[str, str]] = []

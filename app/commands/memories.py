@@ -14,6 +14,7 @@ from sharpwave.console import JsonOption, UserOption, opened, out, print_json, s
 from sharpwave.memory import times
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.records import Kind, Memory, Status
+from sharpwave.memory.rehearsal import effective
 from sharpwave.memory.staleness import is_stale
 from sharpwave.settings import Settings
 from sharpwave.showing import change, plain, row, short_ids, slot, table, when
@@ -92,7 +93,7 @@ def show(context: typer.Context, memory: IdArgument, user: UserOption = None, as
     owner = user_of(settings, user)
     with opened(settings) as store:
         found = store.get(owner, find_id(store, owner, memory))
-    record = found.model_dump(mode="json")
+    record = {**found.model_dump(mode="json"), "strength_now": round(effective(found, times.now()), 3)}
     if as_json:
         print_json(record)
         return

@@ -163,6 +163,12 @@ def schedule(
     idle: Annotated[
         str | None, typer.Option("--idle", help="Quiet time that calls for a run: 10m.", show_default=False)
     ] = None,
+    cue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cue", help="Replay what is about this when something new is; may be repeated.", show_default=False
+        ),
+    ] = None,
     user: Annotated[
         str | None, typer.Option("--user", "-u", help="Of whom. Default: of everybody.", show_default=False)
     ] = None,
@@ -175,8 +181,8 @@ def schedule(
     from sharpwave.assembly import replay_graph
     from sharpwave.scheduler import ReplayScheduler
 
-    if not any((every, cron, threshold, idle)):
-        raise InputError("When is there to be a replay? Pass --every, --cron, --threshold or --idle.")
+    if not any((every, cron, threshold, idle, cue)):
+        raise InputError("When is there to be a replay? Pass --every, --cron, --threshold, --idle or --cue.")
     settings = settings_of(context)
     with opened(settings) as store:
         scheduler = ReplayScheduler(
@@ -187,6 +193,7 @@ def schedule(
             off_peak=hours(off_peak),
             threshold=threshold,
             idle=pause(idle),
+            cues=cue or (),
             owners=None if user is None else [user],
             timezone=settings.timezone,
             asked=_asked(strategy, number, rate, None),
