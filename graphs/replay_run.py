@@ -169,5 +169,6 @@ def _planned(steps: Mapping[str, Result]) -> dict[str, int]:
         counts[name] += {
             "merged": sum(len(group) - 1 for group in part.get("groups", [part["ids"]])),
             "derived": part.get("facts", 0),
+            "learned": len(part["ids"]),
         }.get(name, 1)
     return counts

@@ -1,7 +1,7 @@
 """Consolidation: what a resting agent makes of what it remembers, in parts that are each planned and carried out alone.
 
-A plan writes nothing and asks no model. Each part is carried out in one transaction, on what is there then and not when it
-was planned, and a second time it does nothing. A model that fails leaves everything as it was.
+A plan writes nothing and asks no model. Each part is carried out in one transaction (each episode is learned from in its own), on
+what is there then and not when it was planned, and a second time it does nothing. A model that fails leaves everything as it was.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,13 +18,11 @@ from sharpwave.memory import (
     planning,
     reflect,
     rolling_up,
-    rows,
     semantic,
     settling,
     times,
 )
 from sharpwave.memory.errors import InputError
-from sharpwave.memory.kinds import Episode
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.procedures import Procedures
 from sharpwave.memory.records import Memory, Source
@@ -49,7 +47,7 @@ class Consolidator:
         """Return what there is to do, as JSON-like parts: `kind`, `ids` of what it is about, and `why`.
 
         The kinds are settle, merge, derive, roll_up, procedures, insight, in this order. `ids` are, in turn, the memory; those
-        that are merged and merged into, with `groups` of which the first one is kept; utterances; sessions; an episode; episodes.
+        that are merged and merged into, with `groups` of which the first one is kept; utterances; sessions; episodes; episodes.
 
         Args:
             owner: whose.
@@ -164,16 +162,19 @@ class Consolidator:
 
     def _learn(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):
-            left = [one.id for one in planning.untaught(connection, number, owner)]
-            episode = rows.get(connection, number, owner, Episode, part["ids"][0]) if part["ids"][0] in left else None
-        if episode is None:
-            return {}
-        learned = Procedures(self.store).learn(owner, episode, self.model)
-        if learned is None or episode.id not in learned.learned_from:
+            left = {episode.id: episode for episode in planning.untaught(connection, number, owner)}
+        learned: list[str] = []
+        taught_nothing: list[str] = []
+        for episode in (left[one] for one in part["ids"] if one in left):
+            found = Procedures(self.store).learn(owner, episode, self.model)
+            if found is not None and episode.id in found.learned_from:
+                learned.append(found.id)
+            else:
+                taught_nothing.append(episode.id)
+        if taught_nothing:
             with self.store.transaction(owner, writes=True) as (connection, number):
-                concluding.consider(connection, number, "procedures", [episode.id], times.now())
-            return {}
-        return {"learned": 1, "ids": [learned.id]}
+                concluding.consider(connection, number, "procedures", taught_nothing, times.now())
+        return {"learned": len(learned), "ids": list(dict.fromkeys(learned))}
 
     def _understand(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):

@@ -50,6 +50,7 @@ def repeated(utterances: Sequence[Utterance], memories: Sequence[Memory]) -> Ite
         memories: all there are or were, live or not: what was deleted is not brought back.
     """
     held = {words(text) for memory in memories for text in (memory.text, memory.source.quote) if text}
+    filled = {(memory.subject, memory.attribute) for memory in memories}
     said: dict[tuple[str, ...], dict[str, tuple[str, Utterance]]] = defaultdict(dict)
     for utterance in utterances:
         if utterance.role == "user":
@@ -60,7 +61,7 @@ def repeated(utterances: Sequence[Utterance], memories: Sequence[Memory]) -> Ite
             continue
         sentences, sources = zip(*tellings.values(), strict=True)
         read = _read(sentences[-1], sources[-1])
-        if read is not None and not _denied(read, memories) and words(read.text) not in held:
+        if read is not None and not _denied(read, filled) and words(read.text) not in held:
             yield Fact(read.text, sentences, sources, read)
 
 
@@ -75,12 +76,12 @@ def _read(sentence: str, utterance: Utterance) -> Candidate | None:
     return usable[0] if len(found) == len(usable) == 1 else None
 
 
-def _denied(candidate: Candidate, memories: Sequence[Memory]) -> bool:
+def _denied(candidate: Candidate, filled: Collection[tuple[str, str | None]]) -> bool:
     """Whether the slot of a statement is known to be filled, or was filled: then its tellings are older or newer than that,
     and which of them holds is for a decision to say."""
     if candidate.attribute is None or slot(candidate.attribute).many:
         return False
-    return any((m.subject, m.attribute) == (candidate.subject, candidate.attribute) for m in memories)
+    return (candidate.subject, candidate.attribute) in filled
 
 
 # With a model

@@ -18,6 +18,9 @@ ASKED = 5
 MERGED = 100
 """Memories that one part has others merged into."""
 
+TAUGHT = 50
+"""Episodes that one part learns procedures from."""
+
 Part = dict[str, Any]
 """JSON-like: `kind`, `ids` of what it is about, `why`."""
 
@@ -111,10 +114,11 @@ def rolling(connection: Connection, number: int, owner: str, name: str) -> rolli
 
 
 def _to_learn(connection: Connection, number: int, owner: str) -> Iterator[Part]:
-    for episode in untaught(connection, number, owner):
-        yield _part(
-            "procedures", [episode.id], f"{episode.outcome} that no procedure has counted: {episode.task[:80]!r}"
-        )
+    waiting = untaught(connection, number, owner)
+    for at in range(0, len(waiting), TAUGHT):
+        some = waiting[at : at + TAUGHT]
+        why = f"{len(some)} episodes that no procedure has counted, such as {some[0].task[:80]!r}"
+        yield _part("procedures", [episode.id for episode in some], why)
 
 
 def untaught(connection: Connection, number: int, owner: str) -> list[Episode]:
