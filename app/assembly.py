@@ -1,12 +1,13 @@
 """From settings and a store to the graphs: which model answers, who extracts, who decides, whether the user is asked."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-from sharpwave.graphs import Context, State, build_agent, build_write, write_pending
+from sharpwave.graphs import Context, Reading, State, build_agent, build_reader, build_write, write_pending
 from sharpwave.graphs.agent import Write
 from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.graphs.write import Ask
@@ -19,7 +20,7 @@ from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.working import default_buffer
-from sharpwave.models import chat_model
+from sharpwave.models import chat_model, embeddings
 from sharpwave.settings import Settings
 from sharpwave.tools import Tool
 
@@ -50,6 +51,28 @@ def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Con
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
     return build_write(memory=store, extract=extractor, decide=policy, confirm=settings.confirm)
+
+
+def reader_graph(
+    settings: Settings, store: MemoryStore | None = None, root: Path | None = None
+) -> StateGraph[Reading, Context, Reading, Reading]:
+    """Return the graph that reads documents as the settings describe, uncompiled: those in `root` alone, if it is given.
+
+    Args:
+        settings: say which model reads; without one the embedder finds what matters.
+        store: books what the model costs.
+        root: see `build_reader`.
+
+    Raises what `chat_model` raises.
+    """
+    model = chat_model(settings)
+    return build_reader(
+        model=model,
+        embeddings=None if model else embeddings(settings),
+        memory=store,
+        root=root,
+        window=settings.context_tokens,
+    )
 
 
 def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask: Ask | None) -> int:

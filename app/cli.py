@@ -54,11 +54,12 @@ def _register() -> None:
         ingest,
         memories,
         procedures,
+        read,
         recall,
         upkeep,
     )
 
-    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
+    for module in (demo, chat, ingest, read, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
         module.register(app)
 
 

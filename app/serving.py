@@ -8,8 +8,8 @@ import threading
 
 from langgraph.graph import StateGraph
 
-from sharpwave.assembly import agent_graph, write_graph
-from sharpwave.graphs import Context, State
+from sharpwave.assembly import agent_graph, reader_graph, write_graph
+from sharpwave.graphs import Context, Reading, State
 from sharpwave.memory.store import MemoryStore
 from sharpwave.models import embeddings
 from sharpwave.settings import Settings
@@ -33,6 +33,15 @@ async def memory_manager() -> Graph:
 async def answer_agent() -> Graph:
     """Return the agent that answers from memory and never writes to it."""
     return await asyncio.to_thread(lambda: agent_graph(*_opened(), write="off"))
+
+
+async def reader() -> StateGraph[Reading, Context, Reading, Reading]:
+    """Return the graph that answers from documents: those in the folder `documents` of the settings, and no other files."""
+    return await asyncio.to_thread(lambda: _reader(*_opened()))
+
+
+def _reader(settings: Settings, store: MemoryStore) -> StateGraph[Reading, Context, Reading, Reading]:
+    return reader_graph(settings, store, root=settings.documents or settings.home / "documents")
 
 
 def _opened() -> tuple[Settings, MemoryStore]:

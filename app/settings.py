@@ -91,6 +91,8 @@ class Settings(BaseSettings):
     """`local`, or `openai:<model>`."""
     embedder_files: Folder | None = None
     """Folder with model.onnx and tokenizer.json of the local embedder; by default those of the [embedded] extra."""
+    documents: Folder | None = None
+    """Folder that the served reader may read from; by default `documents` in the home folder."""
     extractor: Choice = "auto"
     """Who finds what is worth keeping; `auto` is `llm` where there is a chat model."""
     policy: Choice = "auto"

@@ -2,6 +2,7 @@
 
 from sharpwave.graphs.agent import Retriever, build_agent
 from sharpwave.graphs.background import BackgroundWriter
+from sharpwave.graphs.reader import Reading, build_reader
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.tool_use import ToolRecorder
@@ -13,6 +14,7 @@ __all__ = [
     "Applier",
     "BackgroundWriter",
     "Context",
+    "Reading",
     "Responder",
     "Retriever",
     "State",
@@ -20,6 +22,7 @@ __all__ = [
     "ToolRecorder",
     "buffer_node",
     "build_agent",
+    "build_reader",
     "build_write",
     "thread_config",
     "threads_of",
