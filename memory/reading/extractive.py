@@ -15,33 +15,47 @@ from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory.embed import embedding_array, query_array
 from sharpwave.memory.errors import InputError
-from sharpwave.memory.evidence import sentences
-from sharpwave.memory.keywords import idf, terms
+from sharpwave.memory.evidence import asks, sentences
+from sharpwave.memory.keywords import idf
 from sharpwave.memory.meanings import speaks_of
 from sharpwave.memory.reading.document import Piece
 from sharpwave.memory.reading.reader import Found, Memory
+from sharpwave.memory.reading.verbs import words as words_of
 from sharpwave.memory.tokens import estimate
 
 PIECE = 4_000
 """Tokens of a piece."""
-ENCODED = 8
-"""Sentences of a piece that are encoded."""
+ENCODED, SHARE = 6, 0.25
+"""Sentences of a piece that are encoded at most; the share of the best one's words that each of them has to hold."""
 FLOOR = 0.5
 """Least score of a passage that has to do with the question."""
-CLOSE = 0.15
-"""How far behind the best passage another one may be and still be told."""
-TOLD = 3
-"""Most passages of an answer."""
+TOLD, CLOSE = 3, 0.4
+"""Most passages of an answer; how far behind the best one another may be."""
 LONGEST = 400
 """Characters of a passage; longer sentences, and lines without any, are read in parts."""
-NEAR, LOOSE = 0.5, 0.7
+NEAR, LOOSE = 0.5, 0.8
 """What a word counts that stands in the sentence before; one that only means the same."""
+WANTED = 0.15
+"""What a passage gains that holds what is asked for: a number or date, or a name that the question does not have."""
+ASKS = 0.7
+"""What is left of the score of a passage that itself asks."""
 SAME = 0.8
 """Share of their words that two passages have in common when one of them is enough."""
 LONGEST_QUESTION = 2_000
 NOTHING = "Nothing in the document answers that."
 
 _PART = re.compile(rf".{{1,{LONGEST}}}(?!\S)|.{{{LONGEST}}}|.+", re.DOTALL)
+_ASKS_NUMBER = re.compile(
+    r"\b(?:how (?:many|much|old|long|tall|far|high|big|deep|heavy|often)|when|what (?:year|date|day|time|age|number|price))\b",
+    re.IGNORECASE,
+)
+_ASKS_NAME = re.compile(r"\b(?:who|whom|whose)\b|\bnames?\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|\w+(?:teen|ty)|hundred|thousand|million|once|twice"
+    r"|january|february|march|april|may|june|july|august|september|october|november|december|\w+day)\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(r"(?<=[^\W\d_] )[A-Z][\w'’-]+|(?<=[,;:] )[A-Z][\w'’-]+")
 
 
 class _Sentence(NamedTuple):
@@ -82,9 +96,7 @@ class ExtractiveReader:
         found = list(_sentences(piece, line))
         for sentence in found:
             words.learn(sentence.text)
-        scores = np.array([words.covered(sentence.text, sentence.before) for sentence in found])
-        best = sorted(int(at) for at in np.argsort(-scores, kind="stable")[:ENCODED] if scores[at] > 0)
-        fresh = [found[at]._asdict() for at in best]
+        fresh = [found[at]._asdict() for at in self._promising(words, found, memory)]
         cosines = self._cosines(question, [words.quoted(passage) for passage in fresh])
         for passage, cosine in zip(fresh, cosines, strict=True):
             passage["cosine"] = cosine
@@ -109,10 +121,19 @@ class ExtractiveReader:
         vectors = embedding_array(self._embeddings, texts)
         return [round(float(cosine), 4) for cosine in vectors @ self._vector(question)]
 
+    def _promising(self, words: "_Words", found: Sequence[_Sentence], memory: Memory) -> list[int]:
+        """Return which sentences hold so much of the question, beside what is kept already, that they are worth encoding."""
+        known = [words.covered(passage["text"], passage["before"]) for passage in memory.get("passages", ())]
+        scores = np.array([words.covered(sentence.text, sentence.before) for sentence in found])
+        least = SHARE * max([*known, *scores], default=0.0)
+        best = np.argsort(-scores, kind="stable")[:ENCODED]
+        return sorted(int(at) for at in best if scores[at] > 0 and scores[at] >= least)
+
     def _score(self, words: "_Words", passage: Mapping[str, Any]) -> float:
-        """Return how much a passage has to do with the question, as `recall.relevance` does."""
+        """Return how much a passage has to do with the question: as `recall.relevance`, and whether it looks like an answer."""
         covered = words.covered(passage["text"], passage["before"])
-        return passage["cosine"] + covered / 2 if self._embeddings else covered
+        score = float(passage["cosine"] + covered / 2 if self._embeddings else covered)
+        return ASKS * score if asks(passage["text"]) else score + WANTED * words.wanted(passage["text"])
 
     def _kept(self, words: "_Words", passages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the best passages within the budget, in the order of the document; of those that say the same one."""
@@ -120,7 +141,7 @@ class ExtractiveReader:
         seen: list[frozenset[str]] = []
         left = self.budget
         for passage in sorted(passages, key=lambda passage: -self._score(words, passage)):
-            said, size = frozenset(terms(passage["text"])), estimate(passage["text"] + passage["before"])
+            said, size = frozenset(words_of(passage["text"])), estimate(passage["text"] + passage["before"])
             if size > left or any(len(said & other) >= SAME * len(said | other) for other in seen):
                 continue
             kept.append(passage)
@@ -133,7 +154,7 @@ class _Words:
     """The words of a question, and how many sentences so far hold each of them, or one of like meaning."""
 
     def __init__(self, question: str, memory: Memory) -> None:
-        self.asked = tuple(dict.fromkeys(terms(question)))
+        self.question, self.asked = question, tuple(dict.fromkeys(words_of(question)))
         self.sentences: int = memory.get("sentences", 0)
         self.exact: dict[str, int] = dict(memory.get("exact", {}))
         self.loose: dict[str, int] = dict(memory.get("loose", {}))
@@ -144,7 +165,7 @@ class _Words:
 
     def learn(self, text: str) -> None:
         """Count a sentence."""
-        exact, loose = self._held(text)
+        exact, loose = _held(text, self.asked)
         self.sentences += 1
         for word in exact:
             self.exact[word] = self.exact.get(word, 0) + 1
@@ -152,11 +173,22 @@ class _Words:
             self.loose[word] = self.loose.get(word, 0) + 1
 
     def covered(self, text: str, before: str) -> float:
-        """Return the share of the question's words that a sentence and the one before it hold, by weight: 0..1."""
-        own, near = self._weights(text), self._weights(before)
+        """Return the share of the question's words that a sentence and the one before it hold, by weight: 0..1.
+
+        What stands behind a question belongs to it as a whole.
+        """
+        own, ahead = self._weights(text), self._weights(before)
+        near = 1.0 if ahead and asks(before) else NEAR
         whole = sum(idf(self.sentences, self.exact.get(word, 0)) for word in self.asked)
-        held = sum(max(own.get(word, 0.0), NEAR * near.get(word, 0.0)) for word in self.asked)
+        held = sum(max(own.get(word, 0.0), near * ahead.get(word, 0.0)) for word in self.asked)
         return held / whole if whole else 0.0
+
+    def wanted(self, text: str) -> bool:
+        """Whether a text holds what the question asks for: a number or date, or a name that is new."""
+        if _ASKS_NUMBER.search(self.question):
+            return bool(_NUMBER.search(text))
+        names = _NAME.findall(text) if _ASKS_NAME.search(self.question) else []
+        return any(name not in self.question for name in names)
 
     def quoted(self, passage: Mapping[str, Any]) -> str:
         """Return a passage, with the sentence before it where that adds words of the question."""
@@ -164,14 +196,16 @@ class _Words:
         return f"{passage['before']} {passage['text']}" if adds else str(passage["text"])
 
     def _weights(self, text: str) -> dict[str, float]:
-        exact, loose = self._held(text)
+        exact, loose = _held(text, self.asked)
         meant = {word: LOOSE * idf(self.sentences, self.loose.get(word, 0)) for word in loose - exact}
         return meant | {word: idf(self.sentences, self.exact.get(word, 0)) for word in exact}
 
-    def _held(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return which words of the question a text holds, and which it holds another of like meaning of."""
-        said = frozenset(terms(text))
-        return said & frozenset(self.asked), frozenset(word for stem in said for word in _meant(stem, self.asked))
+
+@lru_cache(maxsize=4_096)
+def _held(text: str, asked: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return which of the words asked for a text holds, and of which it holds another one of like meaning."""
+    said = frozenset(words_of(text))
+    return said & frozenset(asked), frozenset(word for stem in said for word in _meant(stem, asked))
 
 
 @lru_cache(maxsize=16_384)
@@ -186,6 +220,6 @@ def _sentences(piece: Piece, line: int) -> Iterator[_Sentence]:
     for number, written in enumerate(piece.text.split("\n"), line):
         for sentence in sentences(written):
             for part in _PART.findall(sentence) if len(sentence) > LONGEST else (sentence,):
-                if terms(part):
+                if words_of(part):
                     yield _Sentence(part.strip(), before, number)
                     before = part.strip()
