@@ -133,6 +133,119 @@ NEEDLES = (
         ),
     ),
 )
+HELD_OUT = (
+    Needle(
+        "place",
+        "Since the flood the archive of the guild has been stored in a disused brewery outside Bruck.",
+        "Where is the guild's archive kept now?",
+        "brewery",
+        (
+            "The guild kept its archive dry for sixty years.",
+            "Where the guild met in those days is not known.",
+            "The archive of the bishop was kept in a tower.",
+        ),
+    ),
+    Needle(
+        "verb in other words",
+        "Radka Hoffer purchased the corner inn for 9,400 crowns.",
+        "How much did Radka Hoffer pay for the inn on the corner?",
+        "9,400",
+        (
+            "Radka Hoffer paid for everybody's soup that night.",
+            "The inn on the corner had eleven beds.",
+            "How much an inn may charge was written on a board.",
+        ),
+    ),
+    Needle(
+        "transcript",
+        "Interviewer: What made you leave the navy, Mr Aalto?\nAalto: My eyesight, to be honest.",
+        "Why did Mr Aalto leave the navy?",
+        "eyesight",
+        (
+            "Interviewer: Did you like the navy, Mr Aalto?",
+            "Aalto: The navy taught me to cook.",
+            "Interviewer: And why did you leave the choir, Mr Aalto?",
+        ),
+    ),
+    Needle(
+        "relative clause",
+        "The portrait of the countess, which a restorer named Bea Lindqvist had cleaned, came back in a cart full of straw.",
+        "Who cleaned the portrait of the countess?",
+        "Bea Lindqvist",
+        (
+            "The portrait of the countess hung above the stairs.",
+            "The countess cleaned her boots herself.",
+            "Who painted the portrait of the countess is still disputed.",
+        ),
+    ),
+    Needle(
+        "negation",
+        "Of the three sons only Valentin could not read.",
+        "Which of the sons was unable to read?",
+        "Valentin",
+        (
+            "The three sons liked to read aloud.",
+            "Most of the sons of the town were unable to swim.",
+            "Which of the sons would inherit was an open secret.",
+        ),
+    ),
+    Needle(
+        "two sentences on",
+        "Professor Quandt wrote one book. It appeared in 1931. Its subject was the migration of eels.",
+        "What was Professor Quandt's book about?",
+        "eels",
+        (
+            "Professor Quandt lost a book on the ferry.",
+            "There was a book about lighthouses in every window.",
+            "Professor Quandt was asked what the fuss was about.",
+        ),
+    ),
+    Needle(
+        "list",
+        "Room assignments: Fitz 12, Gruber 14, Nakamura 17, Orsini 21, Petrov 23.",
+        "Which room was Nakamura assigned?",
+        "17",
+        (
+            "Nakamura asked for another room.",
+            "Every room had a stove and a chair.",
+            "Which room had the leak, nobody wanted to say.",
+        ),
+    ),
+    Needle(
+        "opposite order",
+        "Seven hundred metres: that is how deep the shaft at Kolm goes.",
+        "What is the depth of the shaft at Kolm?",
+        "Seven hundred",
+        (
+            "The shaft at Kolm was closed on Sundays.",
+            "The depth of the harbour is 9 metres at low tide.",
+            "A cage went down the shaft at Kolm twice a day.",
+        ),
+    ),
+    Needle(
+        "state",
+        "The doctor told Yusuf Demir that his leg would heal, but that he would never hear again on the left side.",
+        "Which ear is Yusuf Demir deaf in?",
+        "left",
+        (
+            "Yusuf Demir played the drum with his right hand.",
+            "An old man, deaf in one ear, sat in front.",
+            "Yusuf Demir wore a ring in his ear.",
+        ),
+    ),
+    Needle(
+        "name of a thing",
+        "They christened the new lifeboat Perseverance and sent her out the same week.",
+        "What is the new lifeboat called?",
+        "Perseverance",
+        (
+            "The old lifeboat was called a coffin by those who rowed it.",
+            "The new lifeboat had ten oars.",
+            "What the crew called the cook is not fit to print.",
+        ),
+    ),
+)
+"""Written when the reader was done; nothing was changed on their account."""
 UNANSWERED = (
     "What is the name of Captain Ottesen's wife?",
     "Which instrument does Henrike Sol play?",

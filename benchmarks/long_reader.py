@@ -2,7 +2,8 @@
 
     python -m sharpwave.benchmarks.long_reader --json
 
-A made-up chronicle hides ten facts, each of another kind, at ten depths, with thirty sentences about the same matters. Every
+A made-up chronicle hides ten facts, each of another kind, at ten depths, with thirty sentences about the same matters: those
+that the reader was tuned on, or with `--held-out` ten that were written afterwards. Every
 question is one run of `sharpwave read` in a process of its own, without a model. Found means that the answer holds the fact;
 it may quote three passages. Peak RSS is that of the process, CPU seconds those of all its threads, start included.
 """
@@ -14,15 +15,16 @@ import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sharpwave.benchmarks.haystack import NEEDLES, UNANSWERED, chronicle
+from sharpwave.benchmarks.haystack import HELD_OUT, NEEDLES, UNANSWERED, Needle, chronicle
 
 SIZES = (10_000, 100_000, 1_000_000)
 
 
-def measure(sizes: tuple[int, ...] = SIZES, seed: int = 0) -> dict[str, Any]:
+def measure(sizes: Sequence[int] = SIZES, seed: int = 0, needles: Sequence[Needle] = NEEDLES) -> dict[str, Any]:
     """Read chronicles of these sizes (tokens) and return what was found, and what it took.
 
     Returns:
@@ -32,14 +34,12 @@ def measure(sizes: tuple[int, ...] = SIZES, seed: int = 0) -> dict[str, Any]:
     by_size = {}
     for tokens in sizes:
         with tempfile.TemporaryDirectory(prefix="sharpwave-") as folder:
-            by_size[tokens] = _measured(Path(folder), tokens, seed)
+            by_size[tokens] = _measured(Path(folder), tokens, seed, random.Random(seed).sample(needles, len(needles)))
     peaks = [row["peak_rss_mb"] for row in by_size.values()]
     return {"seed": seed, "sizes": by_size, "rss_growth_mb": round(peaks[-1] - peaks[0], 1)}
 
 
-def _measured(folder: Path, tokens: int, seed: int) -> dict[str, Any]:
-    needles = list(NEEDLES)
-    random.Random(seed).shuffle(needles)
+def _measured(folder: Path, tokens: int, seed: int, needles: Sequence[Needle]) -> dict[str, Any]:
     file = folder / "chronicle.txt"
     with file.open("w", encoding="utf-8") as out:
         out.writelines(f"{paragraph}\n\n" for paragraph in chronicle(tokens, needles, seed))
@@ -81,9 +81,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="lengths in tokens")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--held-out", action="store_true", help="hide facts that the reader was not tuned on")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = measure(tuple(given.sizes), given.seed)
+    found = measure(given.sizes, given.seed, HELD_OUT if given.held_out else NEEDLES)
     if given.json:
         print(json.dumps(found, indent=2))
         return

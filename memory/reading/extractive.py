@@ -87,8 +87,8 @@ class ExtractiveReader:
         return PIECE
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text, by estimate."""
-        return estimate(text)
+        """Return about how many tokens a text takes: only a model has a window that must not be missed."""
+        return -(-len(text) // 4)
 
     def read(self, question: str, memory: Memory, piece: Piece, line: int) -> Memory:
         """Return the passages that matter after a piece, and how often the words of the question have come up."""
@@ -107,10 +107,12 @@ class ExtractiveReader:
         words = _Words(question, memory)
         scored = [(self._score(words, passage), passage) for passage in memory.get("passages", ())]
         scored.sort(key=lambda one: -one[0])
-        near = [(score, passage) for score, passage in scored if score >= max(FLOOR, scored[0][0] - CLOSE)][:TOLD]
+        least = max(FLOOR, scored[0][0] - CLOSE) if scored else FLOOR
+        texts = {passage["text"] for score, passage in scored[:TOLD]}
+        near = [(score, p) for score, p in scored if score >= least and not (p["before"] in texts and words.trails(p))]
         passages = tuple(
             {"text": words.quoted(passage), "line": passage["line"], "score": round(score, 3)}
-            for score, passage in near
+            for score, passage in near[:TOLD]
         )
         told = "\n".join(f"“{passage['text']}” (line {passage['line']})" for passage in passages)
         return Found(answer=told or NOTHING, known=bool(passages), passages=passages)
@@ -194,6 +196,10 @@ class _Words:
         """Return a passage, with the sentence before it where that adds words of the question."""
         adds = self._weights(passage["before"]).keys() - self._weights(passage["text"]).keys()
         return f"{passage['before']} {passage['text']}" if adds else str(passage["text"])
+
+    def trails(self, passage: Mapping[str, Any]) -> bool:
+        """Whether a passage has no word of the question itself, and answers none: it only follows one that has."""
+        return not self._weights(passage["text"]) and not asks(passage["before"])
 
     def _weights(self, text: str) -> dict[str, float]:
         exact, loose = _held(text, self.asked)
