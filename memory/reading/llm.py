@@ -88,8 +88,9 @@ class ModelReader:
     def _within(self, notes: Sequence[str]) -> list[str]:
         """Return notes within the budget: of too many the first and the last ones stay."""
         kept = [shorten(note, self.budget // 2, count=self.count) for note in notes]
-        while kept and self.count(_listed(kept)) > self.budget:
-            kept.pop(len(kept) // 2)
+        sizes = [self.count(_listed([note])) + 1 for note in kept]
+        while sum(sizes) > self.budget:
+            del kept[len(kept) // 2], sizes[len(sizes) // 2]
         return kept
 
 
