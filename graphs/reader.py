@@ -148,7 +148,9 @@ class _Files:
         if before != _signature(Path(document.path)):
             digest = self.opened(document.path).digest
         if digest != document.digest:
-            raise InputError(f"{document.path} has changed since its reading was begun. Begin a new one in another thread (--thread).")
+            raise InputError(
+                f"{document.path} has changed since its reading was begun. Begin a new one in another thread (--thread)."
+            )
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

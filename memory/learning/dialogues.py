@@ -294,7 +294,11 @@ class _Maker:
         if self.named:
             kind = "third"
         plain = kind == "tell" and self.rng.random() < 0.5
-        fits = [w for w in self.wrap[kind] if "{o}" not in w or (old is not None and len(self.dialogue.facts[old].slot) == 2)]
+        fits = [
+            w
+            for w in self.wrap[kind]
+            if "{o}" not in w or (old is not None and len(self.dialogue.facts[old].slot) == 2)
+        ]
         if plain or not fits:
             return clause
         before = self.dialogue.facts[old].value if old is not None else ""

@@ -65,7 +65,11 @@ def train(
             group["lr"] = RATE + (LEAST_RATE - RATE) * step / steps
         if step % CHECK_EVERY == 0:
             dead = float((np.abs(advantages).max(2) == 0).mean())
-            found = {"step": float(step), "train": round(float(worth[-1].mean()), 4), "validation": round(best.check(step), 4)}
+            found = {
+                "step": float(step),
+                "train": round(float(worth[-1].mean()), 4),
+                "validation": round(best.check(step), 4),
+            }
             curve.append({**found, "divergence": round(divergence, 4), "groups_alike": round(dead, 4)})
     best.restore()
     return curve
