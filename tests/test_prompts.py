@@ -20,6 +20,7 @@ DECLARED = {
     "conversation": set(),
     "read": {"words"},
     "read_answer": set(),
+    "operate": set(),
 }
 
 
