@@ -187,13 +187,16 @@ class _Language:
         """Return the likeliest of the operations and its share of their probability; see `operations.Choose`."""
         import torch
 
-        prompt = self._ids(messages)
         answers = [self._answer(operation) for operation in operations]
         longest = max(map(len, answers))
-        rows = torch.tensor([prompt + answer + [answer[-1]] * (longest - len(answer)) for answer in answers])
+        rows = torch.tensor([answer + [answer[-1]] * (longest - len(answer)) for answer in answers])
+        prompt = torch.tensor([self._ids(messages)])
         self.model.eval()
-        with torch.no_grad():
-            logits = self.model(input_ids=rows.to(self.model.device), logits_to_keep=longest + 1).logits[:, :-1]
+        with torch.no_grad():  # the question is read once, whatever follows it
+            read = self.model(input_ids=prompt.to(self.model.device), use_cache=True, logits_to_keep=1)
+            read.past_key_values.batch_repeat_interleave(len(rows))
+            went = self.model(input_ids=rows.to(self.model.device), past_key_values=read.past_key_values)
+        logits = torch.cat([read.logits.expand(len(rows), -1, -1), went.logits[:, :-1]], 1)
         logs = logits.float().log_softmax(-1).cpu()  # (operations, longest, vocabulary)
         scores = [sum(float(logs[r, at, token]) for at, token in enumerate(answer)) for r, answer in enumerate(answers)]
         shares = torch.tensor(scores).softmax(0)
