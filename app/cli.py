@@ -53,12 +53,13 @@ def _register() -> None:
         erase,
         ingest,
         memories,
+        policy,
         procedures,
         recall,
         upkeep,
     )
 
-    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
+    for module in (demo, chat, ingest, recall, memories, entities, episodes, procedures, erase, upkeep, policy, bench):
         module.register(app)
 
 

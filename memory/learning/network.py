@@ -61,7 +61,9 @@ def scores(weights: Weights, candidate: Floats, pairs: Floats) -> Scores:
     hidden = np.maximum(weights["whole.0.weight"] @ whole + weights["whole.0.bias"], 0)
     add, nothing = weights["whole.2.weight"] @ hidden + weights["whole.2.bias"]
     noop = np.logaddexp.reduce(np.append(heads[:, 2], nothing))
-    return Scores(np.concatenate([[add, noop], heads[:, 0], heads[:, 1]]).astype(np.float32), heads[:, 2], float(nothing))
+    return Scores(
+        np.concatenate([[add, noop], heads[:, 0], heads[:, 1]]).astype(np.float32), heads[:, 2], float(nothing)
+    )
 
 
 def build(seed: int) -> "nn.Module":

@@ -81,9 +81,7 @@ def play(environment: Environment, actor: Actor) -> Played:
         actions.append(chosen)
         if turn in SESSION_ENDS:
             outcomes = [environment.outcome(kept[d], d, turn) for d in which]
-            parts.append(
-                [[answer_quality(o), memory_efficiency(o), conversation_coherence(o)] for o in outcomes]
-            )
+            parts.append([[answer_quality(o), memory_efficiency(o), conversation_coherence(o)] for o in outcomes])
     mean = np.mean(parts, 0)
     return Played(
         rewards=mean @ np.array([0.5, 0.3, 0.2]),
@@ -160,9 +158,7 @@ def _asked(policy: Policy, environment: Environment, seen: Seen, store: int) -> 
     records = environment.records[dialogue]
     candidate = records[seen.turn][0]
     places = [k for k in range(seen.near.shape[1]) if seen.there[store, k]]
-    near = [
-        _recall(records[seen.near[store, k]][1], float(seen.pairs[store, k, 0])) for k in places
-    ]
+    near = [_recall(records[seen.near[store, k]][1], float(seen.pairs[store, k, 0])) for k in places]
     turn = turn_of(dialogue, seen.turn, environment.dialogues[dialogue].turns[seen.turn].text)
     decided = policy.decide([candidate], [near], turn)[0]
     return action_of(decided, near)

@@ -33,7 +33,9 @@ def chosen(network: "nn.Module", seen: Seen, rng: np.random.Generator | None) ->
 
     with torch.no_grad():
         logs = network(*batch([seen])).numpy()  # (S, A)
-    noise = rng.gumbel(size=logs.shape) if rng is not None else 0.0  # the largest of log p + Gumbel noise is a draw from p
+    noise = (
+        rng.gumbel(size=logs.shape) if rng is not None else 0.0
+    )  # the largest of log p + Gumbel noise is a draw from p
     actions = (logs + noise).argmax(1)
     return actions, logs[np.arange(len(actions)), actions]
 
