@@ -12,12 +12,15 @@ from sharpwave.graphs.agent import Write
 from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.learned import LearnedPolicy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.decide.shadow import Shadowed
 from sharpwave.memory.errors import ConfigError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.learning.checkpoint import load
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.working import default_buffer
 from sharpwave.models import chat_model, embeddings
@@ -39,7 +42,7 @@ def agent_graph(
         model=_streaming(model),
         memory=store,
         extract=_extractor(settings, model),
-        decide=_policy(settings, model),
+        decide=_watched(settings, store, _policy(settings, model)),
         write=write,
         confirm=settings.confirm and write != "off",
         buffer=default_buffer(model, settings.context_tokens) if model else None,
@@ -50,7 +53,9 @@ def agent_graph(
 def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Context, State, State]:
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
-    return build_write(memory=store, extract=extractor, decide=policy, confirm=settings.confirm)
+    return build_write(
+        memory=store, extract=extractor, decide=_watched(settings, store, policy), confirm=settings.confirm
+    )
 
 
 def reader_graph(
@@ -83,12 +88,12 @@ def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask
 def background(settings: Settings, store: MemoryStore) -> BackgroundWriter:
     """Return what writes to the store in the background, as the settings say. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
-    return background_writer(store, extractor, policy)
+    return background_writer(store, extractor, _watched(settings, store, policy))
 
 
 def writers(settings: Settings) -> tuple[Extractor, Policy]:
     """Return who extracts and who decides. Raises what `chat_model` raises."""
-    by_rules = settings.extractor == settings.policy == "rules"
+    by_rules = settings.extractor == "rules" and settings.policy in ("rules", "learned")
     model = None if by_rules else chat_model(settings)
     return _extractor(settings, model), _policy(settings, model)
 
@@ -105,8 +110,26 @@ def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
 
 
 def _policy(settings: Settings, model: BaseChatModel | None) -> Policy:
+    if settings.policy == "learned":
+        return learned(settings)
     if model is None or settings.policy == "rules":
         return RulesPolicy()
     return LLMPolicy(
         model if settings.extractor == "rules" else None
     )  # a model that extracts proposes in the same call
+
+
+def learned(settings: Settings) -> LearnedPolicy:
+    """Return the learned policy, for the embedder that the settings name.
+
+    Raises:
+        ConfigError: its network was trained with another embedder.
+    """
+    return LearnedPolicy(load(embeddings=embeddings(settings)))
+
+
+def _watched(settings: Settings, store: MemoryStore, policy: Policy) -> Policy:
+    """Put the policy that only watches beside the one that decides, if the settings name one."""
+    if settings.shadow is None:
+        return policy
+    return Shadowed(policy, learned(settings) if settings.shadow == "learned" else RulesPolicy(), store.note_shadow)

@@ -53,13 +53,15 @@ def _register() -> None:
         erase,
         ingest,
         memories,
+        policy,
         procedures,
         read,
         recall,
         upkeep,
     )
 
-    for module in (demo, chat, ingest, read, recall, memories, entities, episodes, procedures, erase, upkeep, bench):
+    memory = (ingest, read, recall, memories, entities, episodes, procedures)
+    for module in (demo, chat, *memory, erase, upkeep, policy, bench):
         module.register(app)
 
 

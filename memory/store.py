@@ -35,6 +35,7 @@ from sharpwave.memory import (
 )
 from sharpwave.memory import recall as finding
 from sharpwave.memory.applying import Applied
+from sharpwave.memory.decide.shadow import Difference
 from sharpwave.memory.embed import LocalEmbeddings, embedding_array, query_array
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.index import StoreName, damaged, share
@@ -366,6 +367,25 @@ class MemoryStore:
         """Return the owner's decision log in order; `last` keeps the newest, `turn` is (thread, message id)."""
         with self._owned(owner) as (connection, number):
             return ledger.read_events(connection, number, last=last, turn=turn)
+
+    def note_shadow(self, turn: Turn, found: Sequence[Difference]) -> None:
+        """Log, once a turn, where a policy that only watches would have decided otherwise; see `decide.shadow`."""
+        with self.ledger.write() as connection:
+            number = ledger.enlist_owner(connection, check_owner(turn.owner))
+            before = ledger.read_events(connection, number, turn=(turn.thread, turn.message_id))
+            if any(event.op == "SHADOW" for event in before):
+                return
+            for one in found:
+                ledger.append_event(
+                    connection,
+                    number,
+                    "SHADOW",
+                    at=times.now(),
+                    policy=one.shadow.policy,
+                    reason=f"would have been {one.shadow.op}, and was {one.live.op} by {one.live.policy}",
+                    turn=turn,
+                    detail=one.model_dump(mode="json"),
+                )
 
     def utterances(self, owner: str, thread: str | None = None) -> list[Utterance]:
         """Return what was said, verbatim and in order; of one thread, or of all."""

@@ -173,8 +173,9 @@ class _Maker:
         fact = self._fresh(who, name)
         if fact is None:
             return None
+        more = bool(rule.get("many")) and (who, name) in self.true.values() and self.rng.random() < 0.5
         self.true[fact] = (who, name)
-        return self._wrapped("tell", self._clause(fact, "say")), fact, None
+        return self._wrapped("more" if more else "tell", self._clause(fact, "say")), fact, None
 
     def _confirm(self) -> tuple[str, int, None] | None:
         if not self.true:
@@ -290,8 +291,8 @@ class _Maker:
         return clause.replace("{v}", value).replace("{o}", before).replace("{S}", self.dialogue.facts[fact].slot[0])
 
     def _wrapped(self, kind: str, clause: str, old: int | None = None) -> str:
-        """Put a clause into a wrapping of a kind; statements about a named person have wrappings of their own."""
-        if self.named:
+        """Put a clause into a wrapping of a kind; most statements about a named person have wrappings of their own."""
+        if self.named and kind != "more":
             kind = "third"
         plain = kind == "tell" and self.rng.random() < 0.5
         fits = [

@@ -24,7 +24,7 @@ VERSION = 1
 """Raised whenever a feature changes: a network is only good for the features it was trained on."""
 NEAR = 10
 """Memories that are looked at, best first."""
-CUES = ("negation", "modal", "now", "again", "past", "wrong", "ended", "change", "end")
+CUES = ("negation", "modal", "now", "again", "besides", "past", "wrong", "ended", "change", "end")
 
 Floats = npt.NDArray[np.float32]
 

@@ -12,6 +12,8 @@ the rest of its group, so no critic is needed. What departs from the paper, and 
   estimates it from the one that was drawn.
 - *Old probabilities.* They are those of the roll-outs, kept as they were drawn. Taken anew before each pass they would make
   every ratio 1, and the clipping would never act.
+- *A price on writing.* Replacing an entry by its own paraphrase leaves a store that is worth as much as before, and throws away
+  what was known since when. An action that writes costs `PRICE`, so that of two that come to the same the idle one is learned.
 - *Early stopping* on other dialogues: the reward of the ones trained on keeps rising when that of others no longer does.
 """
 
@@ -23,6 +25,7 @@ import numpy as np
 from sharpwave.memory.learning.dialogues import TURNS
 from sharpwave.memory.learning.environment import Environment, Ints, Seen, act
 from sharpwave.memory.learning.features import Floats
+from sharpwave.memory.learning.network import NOOP
 from sharpwave.memory.learning.training import Best, batch, chosen
 
 if TYPE_CHECKING:
@@ -39,6 +42,7 @@ DIVERGENCE = 0.01
 """Weight of the KL divergence to the network that training started from."""
 DISCOUNT = 0.9
 FLOOR = 0.01
+PRICE = 0.005
 CHECK_EVERY = 10
 
 
@@ -59,7 +63,7 @@ def train(
     for step in range(1, steps + 1):
         which = np.repeat(rng.choice(len(environment.dialogues), DIALOGUES), GROUP)  # (S,), S = DIALOGUES * GROUP
         saw, actions, old, worth = roll_out(network, environment, which, rng)
-        advantages = credit(worth)
+        advantages = credit(worth, PRICE * (actions != NOOP))
         divergence = _learn(network, reference, optimizer, saw, actions, old, advantages)
         for group in optimizer.param_groups:
             group["lr"] = RATE + (LEAST_RATE - RATE) * step / steps
@@ -96,12 +100,14 @@ def roll_out(
     return saw, np.array(actions), np.array(old), np.array(worth)
 
 
-def credit(worth: Floats) -> Floats:
-    """Return the advantage (T, groups, GROUP) of each action, given the worth (T, S) of the stores after each turn.
+def credit(worth: Floats, price: Floats) -> Floats:
+    """Return the advantage (T, groups, GROUP) of each action.
 
-    The groups lie one after the other in S.
+    Args:
+        worth: of the stores after each turn (T, S); the groups lie one after the other in S.
+        price: of each action (T, S).
     """
-    gains = np.diff(worth, axis=0, prepend=0.0)  # (T, S)
+    gains = np.diff(worth, axis=0, prepend=0.0) - price  # (T, S)
     returns = np.zeros_like(gains)  # (T, S)
     later = np.zeros(gains.shape[1])  # (S,)
     for turn in reversed(range(len(gains))):
