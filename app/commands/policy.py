@@ -105,7 +105,9 @@ def evaluate(
 
 def compare(
     context: typer.Context,
-    one: Annotated[str, typer.Argument(metavar="A", help="rules, learned, network, or a network's .npz.")],
+    one: Annotated[
+        str, typer.Argument(metavar="A", help="rules, learned, network, a network's .npz, or a folder of `train-llm`.")
+    ],
     other: Annotated[str, typer.Argument(metavar="B", help="The same; what is held against A.")],
     dataset: Annotated[
         Dataset, typer.Option("--dataset", help="Labelled dialogues, or what `policy shadow` shows.")
@@ -165,6 +167,10 @@ def _policy(name: str, encoder: Any) -> "Policy":
 
     if name.endswith(".npz"):
         return LearnedPolicy(load(Path(name), encoder))
+    if Path(name).is_dir():
+        from sharpwave.memory.learning import llm
+
+        return llm.load(Path(name))
     match name:
         case "rules":
             return RulesPolicy()
@@ -172,7 +178,9 @@ def _policy(name: str, encoder: Any) -> "Policy":
             return LearnedPolicy(load(embeddings=encoder))
         case "network":
             return Network(load(embeddings=encoder))
-    raise InputError(f"There is no policy {name!r}: rules, learned, network, or the path of a network's .npz.")
+    raise InputError(
+        f"There is no policy {name!r}: rules, learned, network, a network's .npz, or a folder of train-llm."
+    )
 
 
 def shadow(context: typer.Context, user: UserOption = None, as_json: JsonOption = False) -> None:

@@ -32,7 +32,7 @@ def train_llm(
 ) -> None:
     """Teach a chat model to choose ADD, UPDATE, DELETE or NOOP, then train it by what its answers earn.
 
-    On simulated dialogues. It takes the extra [train-llm] and, for more than a trial, a GPU.
+    On simulated dialogues. It takes the extra `train-llm` and, for more than a trial, a GPU.
     """
     from sharpwave.memory.learning.llm import Plan, train
     from sharpwave.models import embeddings, provider_errors

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
-from langchain_core.messages import BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from sharpwave.memory.decide.operations import SHOWN, OperationPolicy, legal, shown_in
 from sharpwave.memory.errors import ConfigError
@@ -165,6 +165,7 @@ class _Language:
     def opened(cls, name: str, adapter: Path | None = None) -> "_Language":
         """Load a model, in bfloat16 where there is a GPU, with an adapter if there is one."""
         try:
+            import jinja2
             import peft
             import torch
             import transformers
@@ -181,6 +182,12 @@ class _Language:
         if not tokenizer.chat_template or tokenizer.eos_token_id is None:
             raise ConfigError(f"{name!r} has no chat template, or no end token. Use an instruction-tuned model.")
         tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+        try:
+            tokenizer.apply_chat_template(_chat([SystemMessage("s"), HumanMessage("u")]), tokenize=False)
+        except jinja2.TemplateError as error:
+            raise ConfigError(
+                f"The chat template of {name!r} takes no system message: {error}. Use another model."
+            ) from error
         return cls(model.to("cuda" if torch.cuda.is_available() else "cpu"), tokenizer)
 
     def choose(self, messages: Sequence[BaseMessage], operations: Sequence[str]) -> tuple[str, float]:
