@@ -79,50 +79,60 @@ def build_reader(
     reader: Reader = ExtractiveReader(embeddings, budget=budget)
     if model is not None:
         reader = ModelReader(model, budget=budget, window=window)
-    files = _Files(root)
-
-    def begin(state: Reading) -> dict[str, Any]:
-        """Look at the file and start with an empty memory."""
-        path, question = state.get("path"), state.get("question") or ""
-        if not path or not question.strip():
-            raise InputError("A reading needs a 'path' and a 'question'.")
-        document = files.opened(path)
-        reader.room(question)
-        fresh = {"document": document.model_dump(mode="json"), "by": reader.name, "offset": document.start, "line": 1}
-        return fresh | {"pieces": 0, "memory": {}, "answer": "", "known": False, "passages": [], "usage": total()}
-
-    def read(state: Reading, runtime: Runtime[Context]) -> dict[str, Any]:
-        """Read the next piece; its text is gone afterwards but for what the reader keeps."""
-        if state["by"] != reader.name:
-            raise ConfigError(f"This reading was begun by {state['by']}, and {reader.name} cannot go on with it.")
-        document = Document.model_validate(state["document"])
-        files.check(document)
-        part = piece_at(document, state["offset"], reader.room(state["question"]), reader.count)
-        with _metered(memory, runtime) as meter:
-            kept = reader.read(state["question"], state["memory"], part, state["line"])
-        done = {"offset": part.end, "pieces": state["pieces"] + 1}
-        runtime.stream_writer({"read": part.end, "size": document.size, "pieces": done["pieces"]})
-        line = state["line"] + part.text.count("\n")
-        return {**done, "line": line, "memory": kept, "usage": total(state["usage"], meter.usage)}
-
-    def answer(state: Reading, runtime: Runtime[Context]) -> dict[str, Any]:
-        """Answer from what was kept."""
-        with _metered(memory, runtime) as meter:
-            found = reader.answer(state["question"], state["memory"])
-        return found.model_dump(mode="json") | {"usage": total(state["usage"], meter.usage)}
-
-    def more(state: Reading) -> Literal["read", "answer"]:
-        return "read" if state["offset"] < state["document"]["size"] else "answer"
-
+    nodes = _Nodes(reader, _Files(root), memory)
     graph = StateGraph(Reading, context_schema=Context)
-    graph.add_node("begin", begin)
-    graph.add_node("read", read)
-    graph.add_node("answer", answer)
+    graph.add_node("begin", nodes.begin)
+    graph.add_node("read", nodes.read)
+    graph.add_node("answer", nodes.answer)
     graph.add_edge(START, "begin")
     graph.add_edge("begin", "read")
     graph.add_conditional_edges("read", more)
     graph.add_edge("answer", END)
     return graph
+
+
+def more(state: Reading) -> Literal["read", "answer"]:
+    """Return the next step: the next piece while there is one."""
+    return "read" if state["offset"] < state["document"]["size"] else "answer"
+
+
+class _Nodes:
+    """The steps of a reading."""
+
+    def __init__(self, reader: Reader, files: "_Files", memory: MemoryStore | None) -> None:
+        self._reader, self._files, self._memory = reader, files, memory
+
+    def begin(self, state: Reading) -> dict[str, Any]:
+        """Look at the file and start with an empty memory."""
+        path, question = state.get("path"), state.get("question") or ""
+        if not path or not question.strip():
+            raise InputError("A reading needs a 'path' and a 'question'.")
+        document = self._files.opened(path)
+        self._reader.room(question)
+        fresh = {"document": document.model_dump(mode="json"), "by": self._reader.name, "offset": document.start}
+        fresh |= {"line": 1, "pieces": 0, "memory": {}, "usage": total()}
+        return fresh | {"answer": "", "known": False, "passages": []}
+
+    def read(self, state: Reading, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Read the next piece; its text is gone afterwards but for what the reader keeps."""
+        reader, question = self._reader, state["question"]
+        if state["by"] != reader.name:
+            raise ConfigError(f"This reading was begun by {state['by']}, and {reader.name} cannot go on with it.")
+        document = Document.model_validate(state["document"])
+        self._files.check(document)
+        part = piece_at(document, state["offset"], reader.room(question), reader.count)
+        with _metered(self._memory, runtime) as meter:
+            kept = reader.read(question, state["memory"], part, state["line"])
+        done = {"offset": part.end, "pieces": state["pieces"] + 1}
+        runtime.stream_writer({"read": part.end, "size": document.size, "pieces": done["pieces"]})
+        line = state["line"] + part.text.count("\n")
+        return {**done, "line": line, "memory": kept, "usage": total(state["usage"], meter.usage)}
+
+    def answer(self, state: Reading, runtime: Runtime[Context]) -> dict[str, Any]:
+        """Answer from what was kept."""
+        with _metered(self._memory, runtime) as meter:
+            found = self._reader.answer(state["question"], state["memory"])
+        return found.model_dump(mode="json") | {"usage": total(state["usage"], meter.usage)}
 
 
 class _Files:

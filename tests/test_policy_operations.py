@@ -13,7 +13,8 @@ from sharpwave.memory.decide.operations import OperationPolicy, asking, legal, p
 from sharpwave.memory.errors import ConfigError, ModelError
 from sharpwave.memory.learning.dialogues import dialogue
 from sharpwave.memory.learning.environment import Environment
-from sharpwave.memory.learning.llm import load, next_tokens, rewards
+from sharpwave.memory.learning.language import next_tokens, rewards
+from sharpwave.memory.learning.llm import load
 from sharpwave.memory.learning.posed import Posed, asked, balance, carried_out, loses, pose
 from sharpwave.memory.learning.reward import reward
 from sharpwave.memory.records import Candidate, Decision, Message, Recall, Turn

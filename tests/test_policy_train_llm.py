@@ -12,7 +12,7 @@ pytest.importorskip("peft", reason="needs the extra [train-llm]")
 
 from sharpwave.memory.decide.operations import legal
 from sharpwave.memory.errors import ConfigError
-from sharpwave.memory.learning import llm
+from sharpwave.memory.learning import language, llm
 from sharpwave.memory.learning.dialogues import dialogue
 from sharpwave.memory.learning.environment import Environment
 from sharpwave.memory.learning.posed import asked, pose
@@ -60,7 +60,7 @@ def test_two_steps_leave_an_adapter_that_loads_as_a_policy(
 ) -> None:
     told: list[tuple[str, int, Any]] = []
     sampled: list[str] = []
-    real = llm.rewards
+    real = language.rewards
 
     def watched(environment: Environment, decisions: Any) -> Any:
         functions = real(environment, decisions)
@@ -72,7 +72,7 @@ def test_two_steps_leave_an_adapter_that_loads_as_a_policy(
         legal_too.__name__ = "legal"
         return [*functions[:-1], legal_too]
 
-    monkeypatch.setattr(llm, "rewards", watched)
+    monkeypatch.setattr(language, "rewards", watched)
     out = tmp_path / "adapter"
     report = llm.train(str(tiny), out, HashEmbeddings(), SMALL, lambda *step: told.append(step))
     assert len(sampled) == SMALL.steps * SMALL.prompts * SMALL.group and set(sampled) <= set(legal(5))
