@@ -34,7 +34,8 @@ def train_llm(
 
     On simulated dialogues. It takes the extra `train-llm` and, for more than a trial, a GPU.
     """
-    from sharpwave.memory.learning.llm import Plan, train
+    from sharpwave.memory.learning.language import Plan
+    from sharpwave.memory.learning.llm import train
     from sharpwave.models import embeddings, provider_errors
 
     settings = settings_of(context)
