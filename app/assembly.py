@@ -1,26 +1,39 @@
 """From settings and a store to the graphs: which model answers, who extracts, who decides, whether the user is asked."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-from sharpwave.graphs import Context, State, build_agent, build_replay, build_write, write_pending
+from sharpwave.graphs import (
+    Context,
+    Reading,
+    State,
+    build_agent,
+    build_reader,
+    build_replay,
+    build_write,
+    write_pending,
+)
 from sharpwave.graphs.agent import Write
 from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.learned import LearnedPolicy
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.decide.shadow import Shadowed
 from sharpwave.memory.errors import ConfigError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.learning.checkpoint import load
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.working import default_buffer
-from sharpwave.models import chat_model
+from sharpwave.models import chat_model, embeddings
 from sharpwave.settings import Settings
 from sharpwave.tools import Tool
 
@@ -39,7 +52,7 @@ def agent_graph(
         model=_streaming(model),
         memory=store,
         extract=_extractor(settings, model),
-        decide=_policy(settings, model),
+        decide=_watched(settings, store, _policy(settings, model)),
         write=write,
         confirm=settings.confirm and write != "off",
         buffer=default_buffer(model, settings.context_tokens) if model else None,
@@ -50,7 +63,31 @@ def agent_graph(
 def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Context, State, State]:
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
-    return build_write(memory=store, extract=extractor, decide=policy, confirm=settings.confirm)
+    return build_write(
+        memory=store, extract=extractor, decide=_watched(settings, store, policy), confirm=settings.confirm
+    )
+
+
+def reader_graph(
+    settings: Settings, store: MemoryStore | None = None, root: Path | None = None
+) -> StateGraph[Reading, Context, Reading, Reading]:
+    """Return the graph that reads documents as the settings describe, uncompiled: those in `root` alone, if it is given.
+
+    Args:
+        settings: say which model reads; without one the embedder finds what matters.
+        store: books what the model costs.
+        root: see `build_reader`.
+
+    Raises what `chat_model` raises.
+    """
+    model = chat_model(settings)
+    return build_reader(
+        model=model,
+        embeddings=None if model else embeddings(settings),
+        memory=store,
+        root=root,
+        window=settings.context_tokens,
+    )
 
 
 def replay_graph(settings: Settings, store: MemoryStore) -> ReplayGraph:
@@ -66,12 +103,12 @@ def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask
 def background(settings: Settings, store: MemoryStore) -> BackgroundWriter:
     """Return what writes to the store in the background, as the settings say. Raises what `chat_model` raises."""
     extractor, policy = writers(settings)
-    return background_writer(store, extractor, policy)
+    return background_writer(store, extractor, _watched(settings, store, policy))
 
 
 def writers(settings: Settings) -> tuple[Extractor, Policy]:
     """Return who extracts and who decides. Raises what `chat_model` raises."""
-    by_rules = settings.extractor == settings.policy == "rules"
+    by_rules = settings.extractor == "rules" and settings.policy in ("rules", "learned")
     model = None if by_rules else chat_model(settings)
     return _extractor(settings, model), _policy(settings, model)
 
@@ -88,8 +125,26 @@ def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
 
 
 def _policy(settings: Settings, model: BaseChatModel | None) -> Policy:
+    if settings.policy == "learned":
+        return learned(settings)
     if model is None or settings.policy == "rules":
         return RulesPolicy()
     return LLMPolicy(
         model if settings.extractor == "rules" else None
     )  # a model that extracts proposes in the same call
+
+
+def learned(settings: Settings) -> LearnedPolicy:
+    """Return the learned policy, for the embedder that the settings name.
+
+    Raises:
+        ConfigError: its network was trained with another embedder.
+    """
+    return LearnedPolicy(load(embeddings=embeddings(settings)))
+
+
+def _watched(settings: Settings, store: MemoryStore, policy: Policy) -> Policy:
+    """Put the policy that only watches beside the one that decides, if the settings name one."""
+    if settings.shadow is None:
+        return policy
+    return Shadowed(policy, learned(settings) if settings.shadow == "learned" else RulesPolicy(), store.note_shadow)

@@ -53,15 +53,17 @@ def _register() -> None:
         erase,
         ingest,
         memories,
+        policy,
         procedures,
+        read,
         recall,
         replay,
         sessions,
         upkeep,
     )
 
-    kinds = (memories, entities, episodes, procedures, sessions)
-    for module in (demo, chat, ingest, recall, *kinds, replay, erase, upkeep, bench):
+    memory = (ingest, read, recall, memories, entities, episodes, procedures, sessions)
+    for module in (demo, chat, *memory, replay, erase, upkeep, policy, bench):
         module.register(app)
 
 

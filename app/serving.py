@@ -8,8 +8,8 @@ import threading
 
 from langgraph.graph import StateGraph
 
-from sharpwave.assembly import agent_graph, replay_graph, write_graph
-from sharpwave.graphs import Context, State
+from sharpwave.assembly import agent_graph, reader_graph, replay_graph, write_graph
+from sharpwave.graphs import Context, Reading, State
 from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.memory.store import MemoryStore
 from sharpwave.models import embeddings
@@ -39,6 +39,15 @@ async def answer_agent() -> Graph:
 async def replay() -> ReplayGraph:
     """Return the graph that rehearses, consolidates and forgets."""
     return await asyncio.to_thread(lambda: replay_graph(*_opened()))
+
+
+async def reader() -> StateGraph[Reading, Context, Reading, Reading]:
+    """Return the graph that answers from documents: those in the folder `documents` of the settings, and no other files."""
+    return await asyncio.to_thread(lambda: _reader(*_opened()))
+
+
+def _reader(settings: Settings, store: MemoryStore) -> StateGraph[Reading, Context, Reading, Reading]:
+    return reader_graph(settings, store, root=settings.documents or settings.home / "documents")
 
 
 def _opened() -> tuple[Settings, MemoryStore]:

@@ -16,6 +16,7 @@ from sharpwave.memory.times import time_zone
 
 Mode = Literal["keyless", "openai", "local"]
 Choice = Literal["auto", "rules", "llm"]
+PolicyChoice = Literal["auto", "rules", "learned", "llm"]
 
 
 def _home() -> Path:
@@ -91,10 +92,14 @@ class Settings(BaseSettings):
     """`local`, or `openai:<model>`."""
     embedder_files: Folder | None = None
     """Folder with model.onnx and tokenizer.json of the local embedder; by default those of the [embedded] extra."""
+    documents: Folder | None = None
+    """Folder that the served reader may read from; by default `documents` in the home folder."""
     extractor: Choice = "auto"
     """Who finds what is worth keeping; `auto` is `llm` where there is a chat model."""
-    policy: Choice = "auto"
-    """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model."""
+    policy: PolicyChoice = "auto"
+    """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model, else `rules`."""
+    shadow: Literal["rules", "learned"] | None = None
+    """A policy that is asked as well and changes nothing; where it differs is logged. See `sharpwave policy shadow`."""
     write: Literal["inline", "background"] = "inline"
     """When a turn is written to memory: before the reply counts as done, or after it."""
     confirm: bool = False

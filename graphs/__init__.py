@@ -5,6 +5,7 @@ from sharpwave.graphs.background import BackgroundWriter
 from sharpwave.graphs.dual import answer_agent, memory_manager
 from sharpwave.graphs.learner import LearningAgent
 from sharpwave.graphs.memory_tools import memory_tools
+from sharpwave.graphs.reader import Reading, build_reader
 from sharpwave.graphs.replay import Consolidator, build_replay
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
@@ -19,6 +20,7 @@ __all__ = [
     "Consolidator",
     "Context",
     "LearningAgent",
+    "Reading",
     "Responder",
     "Retriever",
     "State",
@@ -27,6 +29,7 @@ __all__ = [
     "answer_agent",
     "buffer_node",
     "build_agent",
+    "build_reader",
     "build_replay",
     "build_write",
     "memory_manager",

@@ -8,11 +8,11 @@ from sqlalchemy import Connection
 from sharpwave.memory import edits, episodic, ledger, portability, times, undoing
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.ledger import check_owner
-from sharpwave.memory.reading import Reading
+from sharpwave.memory.lookup import Lookup
 from sharpwave.memory.records import Memory, Utterance
 
 
-class ByHand(Reading):
+class ByHand(Lookup):
     """The part of `MemoryStore` that people use themselves. Each call is an event in the log."""
 
     def add(self, owner: str, text: str, **fields: Any) -> Applied:

@@ -48,17 +48,22 @@ def check(connection: Connection, embeddings: Embeddings, home: Path) -> None:
     if kept is None:
         ledger.set_meta(connection, "embedder", take(embeddings))
         return
-    made = json.loads(kept)
-    if isinstance(embeddings, LocalEmbeddings) and made["name"] == embeddings.name:
-        return  # it checks its own files when it reads them
-    here = json.loads(take(embeddings))
-    same = made["dimensions"] == here["dimensions"]
-    if same:
-        vectors = [np.frombuffer(base64.b64decode(f["probe"]), np.float16).astype(np.float32) for f in (made, here)]
-        same = float(vectors[0] @ vectors[1]) >= SAME_MODEL
-    if not same:
+    if not same(kept, embeddings):
+        made, here = json.loads(kept), json.loads(take(embeddings))
         raise StoreError(
             f"The store {home} was made with the embedder {made['name']!r} ({made['dimensions']} dimensions), but "
             f"{here['name']!r} ({here['dimensions']} dimensions) is configured. Configure the first one, or run "
             "`sharpwave reindex --embed` to embed everything anew with the second."
         )
+
+
+def same(kept: str, embeddings: Embeddings) -> bool:
+    """Return whether an embedder is the one that a kept fingerprint was taken of."""
+    made = json.loads(kept)
+    if isinstance(embeddings, LocalEmbeddings) and made["name"] == embeddings.name:
+        return True  # it checks its own files when it reads them
+    here = json.loads(take(embeddings))
+    if made["dimensions"] != here["dimensions"]:
+        return False
+    vectors = [np.frombuffer(base64.b64decode(f["probe"]), np.float16).astype(np.float32) for f in (made, here)]
+    return float(vectors[0] @ vectors[1]) >= SAME_MODEL

@@ -171,6 +171,11 @@ def synonyms(one: str, other: str) -> bool:
     return one == other or other in _SAME.get(one, ())
 
 
+def speaks_of(said: str, asked: str) -> bool:
+    """Whether a text with the stem `said` may speak of `asked`: by the same word, a synonym, a relative or a narrower one."""
+    return synonyms(asked, said) or akin(asked, said) or said in _NARROWER.get(asked, ())
+
+
 @lru_cache(maxsize=16384)
 def alike(one: str, other: str) -> bool:
     """Whether two stems are synonyms, of one root, or one of them a slip of the pen."""

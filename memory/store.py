@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from sharpwave.memory import applying, episodic, ledger, times
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.by_hand import ByHand
+from sharpwave.memory.decide.shadow import Difference
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.records import Decision, Recall, Turn, Usage
 
@@ -130,3 +131,22 @@ class MemoryStore(ByHand):
             with self.ledger.write() as connection:
                 number = ledger.enlist_owner(connection, check_owner(owner))
                 ledger.add_usage(connection, number, f"{times.now():%Y-%m-%d}", usage)
+
+    def note_shadow(self, turn: Turn, found: Sequence[Difference]) -> None:
+        """Log, once a turn, where a policy that only watches would have decided otherwise; see `decide.shadow`."""
+        with self.ledger.write() as connection:
+            number = ledger.enlist_owner(connection, check_owner(turn.owner))
+            before = ledger.read_events(connection, number, turn=(turn.thread, turn.message_id))
+            if any(event.op == "SHADOW" for event in before):
+                return
+            for one in found:
+                ledger.append_event(
+                    connection,
+                    number,
+                    "SHADOW",
+                    at=times.now(),
+                    policy=one.shadow.policy,
+                    reason=f"would have been {one.shadow.op}, and was {one.live.op} by {one.live.policy}",
+                    turn=turn,
+                    detail=one.model_dump(mode="json"),
+                )

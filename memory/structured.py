@@ -40,6 +40,8 @@ _SECRET = re.compile(
 _THINK = re.compile(r"<(/?)(?:think(?:ing)?|thought|reasoning|reflection)>", re.IGNORECASE)
 _QUIET: RunnableConfig = {"tags": ["nostream"]}
 """Keeps these answers out of LangGraph's stream of messages: they are not for the user."""
+_ASKED_NOW = ("respond", "read", "answer")
+"""Purposes of calls that somebody waits for, who may ask again."""
 _START = re.compile(r"[{\[]")
 _BROKEN = re.compile(r"\{\s*(?:[\"'}]|\w+\s*:)|\[\s*(?:[{\"'\[\]]|$)")
 _MOST_STARTS = 500
@@ -273,6 +275,6 @@ def explain(error: Exception, messages: Sequence[BaseMessage], purpose: str) -> 
         text = " ".join(message.text.split())
         cause = cause.replace(text, "…") if text else cause
     cause = _SECRET.sub("…", cause)[:200]
-    later = "" if purpose == "respond" else "; the turn waits and is written later"
+    later = "" if purpose in _ASKED_NOW else "; the turn waits and is written later"
     advice = f"Check the model name, the base URL and the key{later}."
     return f"The chat model failed on '{purpose}': {type(error).__name__}: {cause or 'no details'}. {advice}"

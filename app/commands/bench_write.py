@@ -32,7 +32,8 @@ def write(
     split: Annotated[Literal["tune", "held", "all"], typer.Option("--split", help="Part of the own set.")] = "all",
     extractor: Annotated[Literal["rules", "llm"], typer.Option("--extractor", help="Who finds the facts.")] = "rules",
     policy: Annotated[
-        Literal["rules", "llm", "always-add", "cosine"], typer.Option("--policy", help="Who decides.")
+        Literal["rules", "learned", "network", "llm", "always-add", "cosine"],
+        typer.Option("--policy", help="Who decides."),
     ] = "rules",
     failures: Annotated[
         bool, typer.Option("--failures", help="With --json: list what went wrong, of the part to tune on.")
@@ -48,12 +49,12 @@ def write(
 
     settings = settings_of(context)
     model = chat_model(settings) if "llm" in (extractor, policy) else None
-    cases = _cases(dataset, data, split)
+    cases = cases_of(dataset, data, split)
     with provider_errors(settings):
         found = _measure(
             cases,
             dataset,
-            _extractor(dataset, extractor, model),
+            extractor_of(dataset, extractor, model),
             _policy(policy, model),
             embeddings(settings),
             failures,
@@ -65,7 +66,8 @@ def write(
         _show(found)
 
 
-def _cases(dataset: Dataset, data: Path | None, split: Literal["tune", "held", "all"]) -> "list[Case]":
+def cases_of(dataset: Dataset, data: Path | None, split: Literal["tune", "held", "all"]) -> "list[Case]":
+    """Return the cases of a data set; raises `InputError` where it cannot be read."""
     from sharpwave.benchmarks import automemory, halumem, labelled
 
     if dataset == "own":
@@ -75,7 +77,8 @@ def _cases(dataset: Dataset, data: Path | None, split: Literal["tune", "held", "
     return halumem.load(data) if dataset == "halumem" else automemory.load(data)
 
 
-def _extractor(dataset: Dataset, name: str, model: "BaseChatModel | None") -> "Extractor":
+def extractor_of(dataset: Dataset, name: str, model: "BaseChatModel | None") -> "Extractor":
+    """Return who finds the facts of a data set: HaluMem's statements are given."""
     from sharpwave.benchmarks.write import Statements
     from sharpwave.memory.extract.llm import LLMExtractor
     from sharpwave.memory.extract.rules import RulesExtractor
@@ -87,12 +90,17 @@ def _extractor(dataset: Dataset, name: str, model: "BaseChatModel | None") -> "E
 
 def _policy(name: str, model: "BaseChatModel | None") -> "Policy":
     from sharpwave.benchmarks.write import AlwaysAdd, Cosine
+    from sharpwave.memory.decide.learned import LearnedPolicy, Network
     from sharpwave.memory.decide.llm import LLMPolicy
     from sharpwave.memory.decide.rules import RulesPolicy
 
     match name:
         case "rules":
             return RulesPolicy()
+        case "learned":
+            return LearnedPolicy()
+        case "network":
+            return Network()
         case "llm":
             return LLMPolicy(_needed(model))
         case "cosine":

@@ -16,7 +16,7 @@ from sharpwave.memory.records import Candidate, Memory, Recall, Turn, Utterance
 from sharpwave.memory.when import resolve_range
 
 
-class Reading(Folder):
+class Lookup(Folder):
     """The half of `MemoryStore` that changes nothing."""
 
     def owners(self) -> list[str]:

@@ -1,0 +1,133 @@
+"""Decision by a small network that was trained on simulated dialogues, with rules beside it.
+
+Rules are right nearly always where they find a relation between a candidate and a memory, and too often find none. So they
+decide where they find one, and the network is asked where they would only add: does the candidate replace one of the
+memories near it, end it, or say it again? Where it is not sure, the rules' ADD stands.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.decide.sameness import repeats
+from sharpwave.memory.learning.checkpoint import Checkpoint, load
+from sharpwave.memory.learning.features import NEAR, observe
+from sharpwave.memory.learning.network import ADD, FIRST, NOOP, scores
+from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
+
+LEAST = 0.9
+"""Probability from which the network's word goes before the rules' ADD."""
+
+
+class LearnedPolicy:
+    """Decides by rules and a trained network. One instance may serve all threads: it keeps no state."""
+
+    name = "learned/1"
+
+    def __init__(
+        self, checkpoint: Checkpoint | None = None, *, rules: Policy | None = None, least: float = LEAST
+    ) -> None:
+        """Decide with a network.
+
+        Args:
+            checkpoint: the network; None reads the one that comes with the package.
+            rules: what decides where the network is not sure, and where it finds a relation; None is `RulesPolicy`.
+            least: probability from which the network overrules an ADD of the rules.
+
+        Raises:
+            ConfigError: the network that comes with the package cannot be read.
+        """
+        self._network = Network(checkpoint)
+        self._rules = rules or RulesPolicy()
+        self._least = least
+
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
+        """Return at least one decision a candidate. Raises what the rules raise."""
+        made: list[Decision] = []
+        for at, candidate in enumerate(candidates):
+            if (said := _said(candidate, candidates[:at], self.name)) is not None:
+                made.append(said)
+                continue
+            by_rules = self._rules.decide([candidate], [neighbours[at]], turn)
+            made += self._instead(by_rules, candidate, neighbours[at]) or by_rules
+        return made
+
+    def _instead(self, by_rules: Sequence[Decision], candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
+        """Return what the network is sure of, where the rules would only add."""
+        related = len(by_rules) > 1 or by_rules[0].op != "ADD" or by_rules[0].outdated_by is not None
+        if related or candidate.history:
+            return []
+        decided = self._network.decide_one(candidate, near)
+        sure = decided.target is not None and decided.confidence >= self._least
+        return [decided.model_copy(update={"policy": self.name})] if sure else []
+
+
+class Network:
+    """The network alone, as a policy: to measure what it has learned."""
+
+    name = "network/1"
+
+    def __init__(self, checkpoint: Checkpoint | None = None) -> None:
+        """Decide with a network; None reads the one that comes with the package.
+
+        Raises:
+            ConfigError: it cannot be read.
+        """
+        self._weights = (checkpoint or load()).weights
+
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
+        """Return one decision a candidate."""
+        return [
+            _said(candidate, candidates[:at], self.name) or self.decide_one(candidate, neighbours[at])
+            for at, candidate in enumerate(candidates)
+        ]
+
+    def decide_one(self, candidate: Candidate, near: Sequence[Recall]) -> Decision:
+        """Return the likeliest operation, with its probability as confidence.
+
+        A NOOP names the memory that says the candidate already, unless there is rather nothing to keep.
+        """
+        shown = [recall for recall in near if recall.memory is not None and recall.memory.status == "active"][:NEAR]
+        found = scores(self._weights, *observe(candidate, shown))
+        likely = np.exp(found.logits - np.logaddexp.reduce(found.logits))
+        best = int(likely.argmax())
+        op, target = _operation(best, shown)
+        if best == NOOP and shown and found.known.max() > found.new:
+            target = shown[int(found.known.argmax())].memory
+        return Decision(
+            op=op,
+            candidate=candidate,
+            target=target.id if target else None,
+            confidence=min(1.0, float(likely[best])),
+            reason=_REASONS[op] if target is None else f"{_REASONS[op]}: {target.text!r}",
+            policy=self.name,
+        )
+
+
+_REASONS: dict[Operation, str] = {
+    "ADD": "looks new",
+    "NOOP": "looks known",
+    "UPDATE": "looks like the present state of what is known",
+    "DELETE": "looks like the end of what is known",
+}
+
+
+def _operation(place: int, near: Sequence[Recall]) -> tuple[Operation, Memory | None]:
+    if place in (ADD, NOOP):
+        return ("ADD" if place == ADD else "NOOP"), None
+    count = len(near)
+    return ("UPDATE" if place < FIRST + count else "DELETE"), near[(place - FIRST) % count].memory
+
+
+def _said(candidate: Candidate, before: Sequence[Candidate], policy: str) -> Decision | None:
+    earlier = next((c for c in before if repeats(candidate, c)), None)
+    if earlier is None:
+        return None
+    reason = f"said already in this turn: {earlier.text!r}"
+    return Decision(op="NOOP", candidate=candidate, confidence=0.95, reason=reason, policy=policy)
