@@ -25,7 +25,7 @@ import numpy as np
 from sharpwave.memory.learning.dialogues import TURNS
 from sharpwave.memory.learning.environment import Environment, Ints, Seen, act
 from sharpwave.memory.learning.features import Floats
-from sharpwave.memory.learning.network import NOOP
+from sharpwave.memory.learning.network import NOOP, log_probabilities
 from sharpwave.memory.learning.training import Best, batch, chosen
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ CHECK_EVERY = 10
 
 
 def train(
-    network: "nn.Module", environment: Environment, validation: Environment, *, steps: int = 80, seed: int = 0
+    network: "nn.ModuleDict", environment: Environment, validation: Environment, *, steps: int = 80, seed: int = 0
 ) -> list[dict[str, float]]:
     """Train a network in place; return what each `CHECK_EVERY`th step showed.
 
@@ -80,7 +80,7 @@ def train(
 
 
 def roll_out(
-    network: "nn.Module", environment: Environment, which: Ints, rng: np.random.Generator
+    network: "nn.ModuleDict", environment: Environment, which: Ints, rng: np.random.Generator
 ) -> tuple[list[Seen], Ints, Floats, Floats]:
     """Play dialogues `which` (S,) with actions drawn from the network.
 
@@ -120,8 +120,8 @@ def credit(worth: Floats, price: Floats) -> Floats:
 
 
 def _learn(
-    network: "nn.Module",
-    reference: "nn.Module",
+    network: "nn.ModuleDict",
+    reference: "nn.ModuleDict",
     optimizer: "Optimizer",
     saw: list[Seen],
     actions: Ints,
@@ -136,10 +136,10 @@ def _learn(
     before = torch.from_numpy(old.reshape(-1)).float()  # (B,)
     advantage = torch.from_numpy(advantages.reshape(-1)).float()  # (B,)
     with torch.no_grad():
-        anchored = reference(*inputs)  # (B, A)
+        anchored = log_probabilities(reference, *inputs)  # (B, A)
     divergence = torch.zeros(())
     for _ in range(PASSES):
-        logs = network(*inputs)  # (B, A)
+        logs = log_probabilities(network, *inputs)  # (B, A)
         ratio = (logs.gather(1, taken)[:, 0] - before).exp()  # (B,)
         gained = torch.minimum(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
         there = anchored > -1e3  # (B, A): an action that names no neighbour is out of both

@@ -11,6 +11,7 @@ import numpy as np
 
 from sharpwave.memory.learning.dialogues import TURNS
 from sharpwave.memory.learning.environment import Actor, Environment, Ints, Seen, act
+from sharpwave.memory.learning.network import log_probabilities
 from sharpwave.memory.learning.reward import Bools
 from sharpwave.memory.learning.training import Best, batch, chosen
 
@@ -30,7 +31,7 @@ Teacher = Callable[[Bools, Seen], Ints]
 
 
 def train(
-    network: "nn.Module", environment: Environment, validation: Environment, *, steps: int = 120, seed: int = 0
+    network: "nn.ModuleDict", environment: Environment, validation: Environment, *, steps: int = 120, seed: int = 0
 ) -> list[dict[str, float]]:
     """Train a network in place on the right actions; return the reward on `validation` every `CHECK_EVERY` steps.
 
@@ -53,7 +54,7 @@ def train(
     return curve
 
 
-def clone(network: "nn.Module", environment: Environment, actor: Actor, *, steps: int = 30, seed: int = 0) -> None:
+def clone(network: "nn.ModuleDict", environment: Environment, actor: Actor, *, steps: int = 30, seed: int = 0) -> None:
     """Train a network in place to do what an actor does: a start for training by reward that needs no right answers."""
     import torch
 
@@ -65,7 +66,7 @@ def clone(network: "nn.Module", environment: Environment, actor: Actor, *, steps
 
 
 def _step(
-    network: "nn.Module",
+    network: "nn.ModuleDict",
     environment: Environment,
     teacher: Teacher,
     helped: float,
@@ -88,7 +89,7 @@ def _step(
         taught.append(right)
     inputs, labels = batch(saw), torch.from_numpy(np.concatenate(taught))
     for rows in torch.randperm(len(labels)).split(ROWS):
-        loss = nll_loss(network(*(part[rows] for part in inputs)), labels[rows])
+        loss = nll_loss(log_probabilities(network, *(part[rows] for part in inputs)), labels[rows])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
