@@ -36,7 +36,8 @@ DIALOGUES, GROUP = 8, 16
 """Dialogues a step, roll-outs of each."""
 PASSES = 2
 """Gradient steps on the roll-outs of one step."""
-RATE, LEAST_RATE = 2e-3, 1e-4
+RATE = 2e-3
+"""Learning rate at the start; it falls to a twentieth."""
 CLIP = 0.2
 DIVERGENCE = 0.01
 """Weight of the KL divergence to the network that training started from."""
@@ -47,16 +48,23 @@ CHECK_EVERY = 10
 
 
 def train(
-    network: "nn.ModuleDict", environment: Environment, validation: Environment, *, steps: int = 80, seed: int = 0
+    network: "nn.ModuleDict",
+    environment: Environment,
+    validation: Environment,
+    *,
+    steps: int,
+    seed: int,
+    rate: float = RATE,
 ) -> list[dict[str, float]]:
     """Train a network in place; return what each `CHECK_EVERY`th step showed.
 
-    The weights that earned most on `validation` are kept. `seed` is that of the dialogues taken and the actions drawn.
+    The weights that earned most on `validation` are kept. `seed` is that of the dialogues taken and the actions drawn; `rate` is
+    the learning rate at the start.
     """
     import torch
 
     reference = copy.deepcopy(network)
-    optimizer = torch.optim.Adam(network.parameters(), RATE)
+    optimizer = torch.optim.Adam(network.parameters(), rate)
     rng = np.random.default_rng(seed)
     best, curve = Best(network, validation), [{"step": 0.0, "validation": 0.0}]
     curve[0]["validation"] = round(best.check(0), 4)
@@ -66,7 +74,7 @@ def train(
         advantages = credit(worth, PRICE * (actions != NOOP))
         divergence = _learn(network, reference, optimizer, saw, actions, old, advantages)
         for group in optimizer.param_groups:
-            group["lr"] = RATE + (LEAST_RATE - RATE) * step / steps
+            group["lr"] = rate * (1 - 0.95 * step / steps)
         if step % CHECK_EVERY == 0:
             dead = float((np.abs(advantages).max(2) == 0).mean())
             found = {

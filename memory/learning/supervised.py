@@ -31,9 +31,9 @@ Teacher = Callable[[Bools, Seen], Ints]
 
 
 def train(
-    network: "nn.ModuleDict", environment: Environment, validation: Environment, *, steps: int = 120, seed: int = 0
+    network: "nn.ModuleDict", environment: Environment, validation: Environment, *, steps: int, seed: int
 ) -> list[dict[str, float]]:
-    """Train a network in place on the right actions; return the reward on `validation` every `CHECK_EVERY` steps.
+    """Train a network in place on the right actions; return the reward on `validation` every `CHECK_EVERY` steps and at the end.
 
     The weights that earned most there are kept. `seed` is that of the dialogues taken, the actions drawn and the order
     learned in.
@@ -48,7 +48,7 @@ def train(
         _step(network, environment, environment.right, max(0.0, 1 - 2 * step / steps), optimizer, rng)
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 - 0.95 * step / steps)
-        if step % CHECK_EVERY == 0:
+        if step % CHECK_EVERY == 0 or step == steps:
             curve.append({"step": step, "validation": round(best.check(step), 4)})
     best.restore()
     return curve
