@@ -23,6 +23,7 @@ from sharpwave.graphs import Context
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.learned import LearnedPolicy, Network
 from sharpwave.memory.decide.shadow import Shadowed, tally
+from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.errors import ConfigError
 from sharpwave.memory.learning import checkpoint, network
 from sharpwave.memory.learning.features import NEAR
@@ -174,13 +175,16 @@ def test_a_decision_with_ten_memories_takes_well_under_a_millisecond() -> None:
 # Settings
 
 
-def test_settings_choose_the_learned_policy_and_refuse_it_with_another_embedder(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert writers(Settings(policy="learned", embeddings="local"))[1].name == "learned/1"
-    monkeypatch.setattr("sharpwave.assembly.embeddings", lambda settings: HashEmbeddings())
+def test_settings_choose_the_learned_policy_and_refuse_it_with_another_embedder() -> None:
+    assert writers(Settings(policy="learned"), LocalEmbeddings())[1].name == "learned/1"
     with pytest.raises(ConfigError, match="embedder"):
-        writers(Settings(policy="learned"))
+        writers(Settings(policy="learned"), HashEmbeddings())
+
+
+def test_the_learned_policy_decides_by_default_with_the_embedder_that_it_knows() -> None:
+    assert writers(Settings(), LocalEmbeddings())[1].name == "learned/1"
+    assert writers(Settings(), HashEmbeddings())[1].name == "rules/1"
+    assert writers(Settings(policy="rules"), LocalEmbeddings())[1].name == "rules/1"
 
 
 # A policy that only watches
@@ -215,7 +219,8 @@ def test_policies_that_agree_leave_no_trace(store: MemoryStore) -> None:
 def test_a_turn_is_written_as_the_live_policy_says_while_another_watches(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sharpwave.assembly.learned", lambda settings: Always("NOOP", "learned/1"))
+    monkeypatch.setattr("sharpwave.assembly.LearnedPolicy", lambda checkpoint: Always("NOOP", "learned/1"))
+    monkeypatch.setattr("sharpwave.assembly.load", lambda embeddings: None)
     graph = write_graph(Settings(policy="rules", shadow="learned", write="inline"), store).compile()
     turn = turn_of("I live in Rome.")
     graph.invoke(
