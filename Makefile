@@ -8,9 +8,10 @@ READY := $(VENV)/.ready
 PYTEST := $(PY) -m pytest -q
 PARALLEL := -n 2 --dist loadfile
 PACKAGES := benchmarks graphs memory prompts
+TORCH := 2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test data slow notebooks check links dist clean
+.PHONY: help demo test train data slow notebooks check links dist clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -18,7 +19,10 @@ help: ## List the targets
 demo: $(READY) ## Watch the agent remember: no key, no network once installed
 	@$(PY) -m sharpwave demo
 
-test: $(READY) ## Run the tests
+train: $(READY) ## Install what training a policy needs, so that its tests run too
+	$(PY) -m pip install -q --disable-pip-version-check torch==$(TORCH)
+
+test: $(READY) ## Run the tests; those of training only where `make train` was run
 	$(PYTEST) $(PARALLEL) -m "not slow and not data"
 
 data: $(READY) ## Run the tests that use ../shared/data (pytest's exit 5: there are none)

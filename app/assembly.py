@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
@@ -22,7 +23,7 @@ from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
-from sharpwave.memory.decide.learned import LearnedPolicy
+from sharpwave.memory.decide.learned import LearnedPolicy, keyless
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.shadow import Shadowed
@@ -52,7 +53,7 @@ def agent_graph(
         model=_streaming(model),
         memory=store,
         extract=_extractor(settings, model),
-        decide=_watched(settings, store, _policy(settings, model)),
+        decide=_watched(settings, store, _policy(settings, model, store.embeddings)),
         write=write,
         confirm=settings.confirm and write != "off",
         buffer=default_buffer(model, settings.context_tokens) if model else None,
@@ -62,7 +63,7 @@ def agent_graph(
 
 def write_graph(settings: Settings, store: MemoryStore) -> StateGraph[State, Context, State, State]:
     """Return the writing graph that the settings describe, uncompiled. Raises what `chat_model` raises."""
-    extractor, policy = writers(settings)
+    extractor, policy = writers(settings, store.embeddings)
     return build_write(
         memory=store, extract=extractor, decide=_watched(settings, store, policy), confirm=settings.confirm
     )
@@ -102,15 +103,15 @@ def write_waiting(settings: Settings, store: MemoryStore, owner: str | None, ask
 
 def background(settings: Settings, store: MemoryStore) -> BackgroundWriter:
     """Return what writes to the store in the background, as the settings say. Raises what `chat_model` raises."""
-    extractor, policy = writers(settings)
+    extractor, policy = writers(settings, store.embeddings)
     return background_writer(store, extractor, _watched(settings, store, policy))
 
 
-def writers(settings: Settings) -> tuple[Extractor, Policy]:
-    """Return who extracts and who decides. Raises what `chat_model` raises."""
+def writers(settings: Settings, embeddings: Embeddings) -> tuple[Extractor, Policy]:
+    """Return who extracts and who decides, in a store with these embeddings. Raises what `chat_model` and `load` raise."""
     by_rules = settings.extractor == "rules" and settings.policy in ("rules", "learned")
     model = None if by_rules else chat_model(settings)
-    return _extractor(settings, model), _policy(settings, model)
+    return _extractor(settings, model), _policy(settings, model, embeddings)
 
 
 def _streaming(model: BaseChatModel | None) -> BaseChatModel | None:
@@ -124,27 +125,21 @@ def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
     return RulesExtractor() if model is None or settings.extractor == "rules" else LLMExtractor(model)
 
 
-def _policy(settings: Settings, model: BaseChatModel | None) -> Policy:
+def _policy(settings: Settings, model: BaseChatModel | None, embeddings: Embeddings) -> Policy:
     if settings.policy == "learned":
-        return learned(settings)
-    if model is None or settings.policy == "rules":
+        return LearnedPolicy(load(embeddings=embeddings))
+    if settings.policy == "rules":
         return RulesPolicy()
+    if model is None:
+        return keyless(embeddings)
     return LLMPolicy(
         model if settings.extractor == "rules" else None
     )  # a model that extracts proposes in the same call
-
-
-def learned(settings: Settings) -> LearnedPolicy:
-    """Return the learned policy, for the embedder that the settings name.
-
-    Raises:
-        ConfigError: its network was trained with another embedder.
-    """
-    return LearnedPolicy(load(embeddings=embeddings(settings)))
 
 
 def _watched(settings: Settings, store: MemoryStore, policy: Policy) -> Policy:
     """Put the policy that only watches beside the one that decides, if the settings name one."""
     if settings.shadow is None:
         return policy
-    return Shadowed(policy, learned(settings) if settings.shadow == "learned" else RulesPolicy(), store.note_shadow)
+    watching = LearnedPolicy(load(embeddings=store.embeddings)) if settings.shadow == "learned" else RulesPolicy()
+    return Shadowed(policy, watching, store.note_shadow)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,10 +96,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 
 
 def kept(home: Path) -> int:
-    with sqlite3.connect(home / "checkpoints.sqlite3") as connection:
-        return sum(
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("checkpoints", "writes")
-        )
+    with closing(sqlite3.connect(home / "checkpoints.sqlite3")) as connection:
+        there = "SELECT name FROM sqlite_master WHERE name IN ('checkpoints', 'writes')"
+        tables = [name for (name,) in connection.execute(there)]
+        return sum(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
 
 
 def test_the_answer_is_printed_with_its_place_and_nothing_is_left_behind(run: Run, home: Path, file: Path) -> None:

@@ -67,8 +67,8 @@ def _run(settings: Settings, turns: Iterator[Turn], facts: bool, advance: Callab
     from sharpwave.ingesting import ingest
     from sharpwave.memory.decide.rules import RulesPolicy
 
-    extractor, policy = writers(settings) if facts else (None, RulesPolicy())
     with opened(settings) as store:
+        extractor, policy = writers(settings, store.embeddings) if facts else (None, RulesPolicy())
         return ingest(store, turns, extractor, policy, passed=lambda turn, written: advance())
 
 

@@ -46,7 +46,7 @@ def train(
     ],
     method: Annotated[
         Method, typer.Option("--method", help="By rewards, by right answers, or the one after the other.")
-    ] = "grpo",
+    ] = "both",
     seed: Annotated[int, typer.Option("--seed", help="The same seed makes the same network.")] = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -57,7 +57,8 @@ def save(path: Path, weights: Mapping[str, Floats], embeddings: Embeddings, abou
     }
     try:
         with path.open("wb") as file:
-            np.savez(file, **{name: np.asarray(weights[name], np.float32) for name in SHAPES})
+            stored: dict[str, Any] = {name: np.asarray(weights[name], np.float32) for name in SHAPES}
+            np.savez(file, **stored)
         path.with_suffix(".json").write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
     except OSError as error:
         raise ConfigError(f"The network cannot be written to {path}: {error.strerror}.") from error

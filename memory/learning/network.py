@@ -57,7 +57,7 @@ def scores(weights: Weights, candidate: Floats, pairs: Floats) -> Scores:
         signs = np.maximum(hidden @ weights["pair.2.weight"].T + weights["pair.2.bias"], 0)
         heads = signs @ weights["heads.weight"].T + weights["heads.bias"]
     strongest = signs.max(0) if count else np.zeros(SIGNS, np.float32)
-    whole = np.concatenate([candidate, strongest, np.float32([count / 8])])
+    whole = np.concatenate([candidate, strongest, np.array([count / 8], np.float32)])
     hidden = np.maximum(weights["whole.0.weight"] @ whole + weights["whole.0.bias"], 0)
     add, nothing = weights["whole.2.weight"] @ hidden + weights["whole.2.bias"]
     noop = np.logaddexp.reduce(np.append(heads[:, 2], nothing))
@@ -66,33 +66,28 @@ def scores(weights: Weights, candidate: Floats, pairs: Floats) -> Scores:
     )
 
 
-def build(seed: int) -> "nn.Module":
-    """Return the same network in torch, with fresh weights. `forward` takes a batch; see `Batched`."""
+def build(seed: int) -> "nn.ModuleDict":
+    """Return the same network in torch, with fresh weights."""
     import torch
     from torch import nn
 
-    class Pointer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.pair = nn.Sequential(
-                nn.Linear(PAIR + CANDIDATE + 1, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, SIGNS), nn.ReLU()
-            )
-            self.heads = nn.Linear(SIGNS, 3)
-            self.whole = nn.Sequential(nn.Linear(CANDIDATE + SIGNS + 1, MIXED), nn.ReLU(), nn.Linear(MIXED, 2))
-
-        def forward(self, candidate: "Tensor", pairs: "Tensor", there: "Tensor") -> "Tensor":
-            """Log-probabilities (B, 2 + 2K) of candidates (B, C) with K memories (B, K, P), where `there` (B, K) is true."""
-            count = pairs.shape[1]
-            best = pairs[..., :1].masked_fill(~there[..., None], -9.0).amax(1, keepdim=True)  # (B, 1, 1)
-            beside = candidate[:, None].expand(-1, count, -1)  # (B, K, C)
-            signs = self.pair(torch.cat([pairs, beside, pairs[..., :1] - best], -1))  # (B, K, S)
-            signs = signs.masked_fill(~there[..., None], 0.0)
-            heads = self.heads(signs).masked_fill(~there[..., None], -1e4)  # (B, K, 3)
-            number = there.sum(1, keepdim=True) / 8  # (B, 1)
-            whole = self.whole(torch.cat([candidate, signs.amax(1), number], -1))  # (B, 2)
-            noop = torch.logsumexp(torch.cat([heads[..., 2], whole[:, 1:]], 1), 1, keepdim=True)  # (B, 1)
-            logits = torch.cat([whole[:, :1], noop, heads[..., 0], heads[..., 1]], 1)  # (B, 2 + 2K)
-            return torch.log_softmax(logits, -1)
-
     torch.manual_seed(seed)
-    return Pointer()
+    pair = nn.Sequential(nn.Linear(PAIR + CANDIDATE + 1, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, SIGNS), nn.ReLU())
+    whole = nn.Sequential(nn.Linear(CANDIDATE + SIGNS + 1, MIXED), nn.ReLU(), nn.Linear(MIXED, 2))
+    return nn.ModuleDict({"pair": pair, "heads": nn.Linear(SIGNS, 3), "whole": whole})
+
+
+def log_probabilities(network: "nn.ModuleDict", candidate: "Tensor", pairs: "Tensor", there: "Tensor") -> "Tensor":
+    """Return log-probabilities (B, 2 + 2K) for candidates (B, C) with K memories (B, K, P), where `there` (B, K) is true."""
+    import torch
+
+    absent = ~there[..., None]  # (B, K, 1)
+    best = pairs[..., :1].masked_fill(absent, -9.0).amax(1, keepdim=True)  # (B, 1, 1)
+    beside = candidate[:, None].expand(-1, pairs.shape[1], -1)  # (B, K, C)
+    signs = network["pair"](torch.cat([pairs, beside, pairs[..., :1] - best], -1)).masked_fill(absent, 0.0)  # (B, K, S)
+    heads = network["heads"](signs).masked_fill(absent, -1e4)  # (B, K, 3)
+    count = there.sum(1, keepdim=True) / 8  # (B, 1)
+    whole = network["whole"](torch.cat([candidate, signs.amax(1), count], -1))  # (B, 2)
+    noop = torch.logsumexp(torch.cat([heads[..., 2], whole[:, 1:]], 1), 1, keepdim=True)  # (B, 1)
+    logits = torch.cat([whole[:, :1], noop, heads[..., 0], heads[..., 1]], 1)  # (B, 2 + 2K)
+    return torch.log_softmax(logits, -1)

@@ -65,6 +65,7 @@ class Played:
 def play(environment: Environment, actor: Actor) -> Played:
     """Play every dialogue once from an empty store."""
     which = np.arange(len(environment.dialogues))
+    every = which.tolist()
     kept = np.zeros((len(which), TURNS), bool)
     right, parts, actions = [], [], []
     changes = harms = 0
@@ -74,13 +75,13 @@ def play(environment: Environment, actor: Actor) -> Played:
         before, ideal = kept.copy(), kept.copy()
         act(kept, seen, chosen)
         act(ideal, seen, environment.right(before, seen))
-        right.append([_held(environment, d, kept[d]) == _held(environment, d, ideal[d]) for d in which])
-        lost = [_lost(environment, d, turn, before[d], kept[d]) for d in which]
+        right.append([_held(environment, d, kept[d]) == _held(environment, d, ideal[d]) for d in every])
+        lost = [_lost(environment, d, turn, before[d], kept[d]) for d in every]
         changes += int((chosen >= UPDATES).sum())
         harms += int(np.sum(lost))
         actions.append(chosen)
         if turn in SESSION_ENDS:
-            outcomes = [environment.outcome(kept[d], d, turn) for d in which]
+            outcomes = [environment.outcome(kept[d], d, turn) for d in every]
             parts.append([[answer_quality(o), memory_efficiency(o), conversation_coherence(o)] for o in outcomes])
     mean = np.mean(parts, 0)
     return Played(

@@ -17,7 +17,7 @@ from sharpwave.memory.learning.playing import UNTUNED, always, at_random, by, cu
 from sharpwave.memory.learning.training import greedy
 
 Method = Literal["grpo", "supervised", "both"]
-DIALOGUES: Mapping[Split, int] = {"train": 300, "validation": 100, "test": 200}
+DIALOGUES: Mapping[Split, int] = {"train": 400, "validation": 100, "test": 200}
 """Dialogues of a split."""
 
 
@@ -63,7 +63,8 @@ def train(method: Method, seed: int, training: Environment, validation: Environm
     else:
         curve += supervised.train(network, training, validation, steps=steps, seed=seed)
     if method != "supervised":
-        curve += grpo.train(network, training, validation, steps=steps, seed=seed)
+        rate = grpo.RATE if method == "grpo" else grpo.RATE / 4  # what has been learned is refined, not learned anew
+        curve += grpo.train(network, training, validation, steps=steps, seed=seed, rate=rate)
     about = {
         "method": method,
         "seed": seed,

@@ -11,6 +11,7 @@ import numpy as np
 
 from sharpwave.memory.learning.dialogues import TURNS
 from sharpwave.memory.learning.environment import Actor, Environment, Ints, Seen, act
+from sharpwave.memory.learning.network import log_probabilities
 from sharpwave.memory.learning.reward import Bools
 from sharpwave.memory.learning.training import Best, batch, chosen
 
@@ -30,9 +31,9 @@ Teacher = Callable[[Bools, Seen], Ints]
 
 
 def train(
-    network: "nn.Module", environment: Environment, validation: Environment, *, steps: int = 120, seed: int = 0
+    network: "nn.ModuleDict", environment: Environment, validation: Environment, *, steps: int, seed: int
 ) -> list[dict[str, float]]:
-    """Train a network in place on the right actions; return the reward on `validation` every `CHECK_EVERY` steps.
+    """Train a network in place on the right actions; return the reward on `validation` every `CHECK_EVERY` steps and at the end.
 
     The weights that earned most there are kept. `seed` is that of the dialogues taken, the actions drawn and the order
     learned in.
@@ -47,13 +48,13 @@ def train(
         _step(network, environment, environment.right, max(0.0, 1 - 2 * step / steps), optimizer, rng)
         for group in optimizer.param_groups:
             group["lr"] = RATE * (1 - 0.95 * step / steps)
-        if step % CHECK_EVERY == 0:
+        if step % CHECK_EVERY == 0 or step == steps:
             curve.append({"step": step, "validation": round(best.check(step), 4)})
     best.restore()
     return curve
 
 
-def clone(network: "nn.Module", environment: Environment, actor: Actor, *, steps: int = 30, seed: int = 0) -> None:
+def clone(network: "nn.ModuleDict", environment: Environment, actor: Actor, *, steps: int = 30, seed: int = 0) -> None:
     """Train a network in place to do what an actor does: a start for training by reward that needs no right answers."""
     import torch
 
@@ -65,7 +66,7 @@ def clone(network: "nn.Module", environment: Environment, actor: Actor, *, steps
 
 
 def _step(
-    network: "nn.Module",
+    network: "nn.ModuleDict",
     environment: Environment,
     teacher: Teacher,
     helped: float,
@@ -88,7 +89,7 @@ def _step(
         taught.append(right)
     inputs, labels = batch(saw), torch.from_numpy(np.concatenate(taught))
     for rows in torch.randperm(len(labels)).split(ROWS):
-        loss = nll_loss(network(*(part[rows] for part in inputs)), labels[rows])
+        loss = nll_loss(log_probabilities(network, *(part[rows] for part in inputs)), labels[rows])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

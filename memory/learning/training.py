@@ -7,6 +7,7 @@ import numpy as np
 
 from sharpwave.memory.learning.environment import Actor, Environment, Ints, Seen
 from sharpwave.memory.learning.features import Floats
+from sharpwave.memory.learning.network import log_probabilities
 from sharpwave.memory.learning.playing import play
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ def batch(seen: Sequence[Seen]) -> Batch:
     )
 
 
-def chosen(network: "nn.Module", seen: Seen, rng: np.random.Generator | None) -> tuple[Ints, Floats]:
+def chosen(network: "nn.ModuleDict", seen: Seen, rng: np.random.Generator | None) -> tuple[Ints, Floats]:
     """Return an action (S,) for each store and its log-probability (S,): drawn, or without `rng` the likeliest."""
     import torch
 
     with torch.no_grad():
-        logs = network(*batch([seen])).numpy()  # (S, A)
+        logs = log_probabilities(network, *batch([seen])).numpy()  # (S, A)
     noise = (
         rng.gumbel(size=logs.shape) if rng is not None else 0.0
     )  # the largest of log p + Gumbel noise is a draw from p
@@ -40,7 +41,7 @@ def chosen(network: "nn.Module", seen: Seen, rng: np.random.Generator | None) ->
     return actions, logs[np.arange(len(actions)), actions]
 
 
-def greedy(network: "nn.Module") -> Actor:
+def greedy(network: "nn.ModuleDict") -> Actor:
     """Return an actor that takes the network's likeliest action."""
     return lambda environment, seen: chosen(network, seen, None)[0]
 
@@ -48,7 +49,7 @@ def greedy(network: "nn.Module") -> Actor:
 class Best:
     """Keeps the weights that earned most on other dialogues: early stopping."""
 
-    def __init__(self, network: "nn.Module", validation: Environment) -> None:
+    def __init__(self, network: "nn.ModuleDict", validation: Environment) -> None:
         self.network, self.validation = network, validation
         self.reward, self.step = -1.0, 0
         self.weights: dict[str, Tensor] = {}
