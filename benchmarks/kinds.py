@@ -11,7 +11,8 @@ before, as entities need no encoder.
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -29,11 +30,13 @@ from sharpwave.memory.episodes import Episodes
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.keywords import terms
-from sharpwave.memory.records import Turn
+from sharpwave.memory.kinds import Episode
 from sharpwave.memory.store import MemoryStore
 
 SHOWN, BEST = 10, 3
 """Questions that are shown, and results of each kind that are compared."""
+ALL = 1000
+"""Memories of an entity that are looked up."""
 
 
 class Hit(NamedTuple):
@@ -82,9 +85,12 @@ def measure(
 def _demo(store: MemoryStore) -> tuple[str, list[Asked]]:
     kinds_demo.fill(store)
     return kinds_demo.OWNER, [
-        Asked(question.text, question.asks, lambda hit, answer=question.answer: answer.casefold() in hit.text.casefold())
-        for question in kinds_demo.QUESTIONS
+        Asked(question.text, question.asks, partial(_says, question.answer)) for question in kinds_demo.QUESTIONS
     ]
+
+
+def _says(answer: str, hit: Hit) -> bool:
+    return answer.casefold() in hit.text.casefold()
 
 
 def _locomo(store: MemoryStore, data: Path | None) -> tuple[str, list[Asked]]:
@@ -94,16 +100,16 @@ def _locomo(store: MemoryStore, data: Path | None) -> tuple[str, list[Asked]]:
     if not questions:
         raise InputError(f"{data} holds no question whose evidence is among its messages.")
     owner = questions[0].owner
-    _write(store, [turn for turn in turns if turn.owner == owner])
+    ingest(store, [turn for turn in turns if turn.owner == owner], RulesExtractor(), RulesPolicy())
     return owner, [
-        Asked(question.text, question.category, lambda hit, gold=question.gold: hit.message_id in gold)
+        Asked(question.text, question.category, partial(_comes_from, question.gold))
         for question in questions
         if question.owner == owner
     ]
 
 
-def _write(store: MemoryStore, turns: Iterable[Turn]) -> None:
-    ingest(store, turns, RulesExtractor(), RulesPolicy())
+def _comes_from(messages: frozenset[str], hit: Hit) -> bool:
+    return hit.message_id in messages
 
 
 def _ask(
@@ -141,18 +147,19 @@ def _episodic(store: MemoryStore, owner: str, question: str) -> list[Hit]:
     return [hit for _, hit in sorted(found, key=lambda pair: -pair[0])[:BEST]]
 
 
-def _told(episode: Any) -> str:
-    steps = (step.observation for step in episode.trajectory if step.observation)
-    return " | ".join((episode.task, episode.outcome, episode.lesson or "", *steps)).replace(" |  |", " |")
+def _told(episode: Episode) -> str:
+    steps = (step.observation for step in episode.trajectory)
+    return " | ".join(filter(None, (episode.task, episode.outcome, episode.lesson, *steps)))
 
 
 def _entity(store: MemoryStore, owner: str, question: str) -> list[Hit]:
-    asked = set(terms(question))
     with store.transaction(owner) as (connection, number):
-        ids = hops.reach(connection, number, question).memories
+        reached = hops.reach(connection, number, question, each=ALL)
+        ids = reached.memories
         rows = semantic.load(connection, number, semantic.rows_of(connection, number, ids))
         place = {name: at for at, name in enumerate(ids)}
         found = sorted((semantic.read_row(row, number) for row in rows), key=lambda memory: place[memory.id])
+    asked = set(terms(question)) - reached.terms
     found.sort(key=lambda memory: -len(asked.intersection(terms(memory.text))))
     return [Hit(memory.text, memory.source.message_id) for memory in found[:BEST]]
 

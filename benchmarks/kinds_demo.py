@@ -21,7 +21,10 @@ MORE = (
 EPISODES = (
     (
         "export the rota of the ward as a spreadsheet",
-        (("export_rota(format='xlsx')", "PermissionError: the rota is locked", True), ("export_rota(format='csv')", "saved rota.csv", False)),
+        (
+            ("export_rota(format='xlsx')", "PermissionError: the rota is locked", True),
+            ("export_rota(format='csv')", "saved rota.csv", False),
+        ),
         "partial",
         "When the rota is locked, export it as CSV.",
     ),
@@ -58,7 +61,7 @@ QUESTIONS = (
     Question("How did booking the ferry go?", "what was tried", "declined"),
     Question("Which format works when the rota cannot be exported?", "what was tried", "csv"),
     Question("What does my sister's husband do for a living?", "somebody by way of another", "beekeeper"),
-    Question("Which pet does Mia have?", "somebody by way of another", "Rex"),
+    Question("What do you know about Tom?", "somebody by name", "beekeeper"),
 )
 
 
