@@ -112,20 +112,22 @@ def _context(store: MemoryStore, question: str, passed: Any) -> Assembled:
     return made
 
 
-def _fill(
-    store: MemoryStore, chance: random.Random, memories: int, episodes: int, procedures: int, uses: int
-) -> None:
+def _fill(store: MemoryStore, chance: random.Random, memories: int, episodes: int, procedures: int, uses: int) -> None:
     store.put_memories(OWNER, [_memory(chance, number) for number in range(memories)], "benchmark")
     for number in range(episodes):
         task = f"{chance.choice(TASKS)} the {chance.choice(THINGS)} report for {chance.choice(PLACES)} ({number})"
         outcome, at = chance.choice(("success", "success", "partial", "failure")), START + timedelta(hours=8 * number)
-        steps = [{"action": f"call_{n}(place={chance.choice(PLACES)})", "observation": "done, 12 rows"} for n in range(4)]
-        Episodes(store).add(OWNER, task, steps, outcome, reflection="Check the rows before sending.", started_at=at)
+        lived = [
+            {"action": f"call_{n}(place={chance.choice(PLACES)})", "observation": "done, 12 rows"} for n in range(4)
+        ]
+        Episodes(store).add(OWNER, task, lived, outcome, reflection="Check the rows before sending.", started_at=at)
     for number in range(procedures):
         what = f"{chance.choice(TASKS)} a {chance.choice(THINGS)} report for {chance.choice(PLACES)}"
         steps = [f"call_{n}(place)" for n in range(3)]
         worked, failed = chance.randrange(3, 30), chance.randrange(3)
-        Procedures(store).add(OWNER, f"{what} {number}", f"when asked to {what}", steps, successes=worked, failures=failed)
+        Procedures(store).add(
+            OWNER, f"{what} {number}", f"when asked to {what}", steps, successes=worked, failures=failed
+        )
     ToolUses(store).record_all(OWNER, list(_uses(chance, uses)))
     store.index_pending()
 

@@ -154,9 +154,10 @@ def _newest(connection: Connection, owner: int, entity: str, limit: int) -> list
 
 def _beyond(connection: Connection, owner: int, found: Collection[str], first: Iterable[str]) -> list[str]:
     """Return the ids of the memories about those that the found memories name as well."""
+    # Left to itself, SQLite reads all of the owner's mentions in the order of the grouping.
     statement = f"""
-        SELECT entity FROM mentions WHERE owner = ? AND memory_id IN {_AMONG} AND entity NOT IN {_AMONG}
-        GROUP BY entity ORDER BY max(part) DESC, count(*) DESC, entity LIMIT ?
+        SELECT entity FROM mentions INDEXED BY mentions_memory
+        WHERE owner = ? AND memory_id IN {_AMONG} AND entity NOT IN {_AMONG} GROUP BY entity ORDER BY max(part) DESC, count(*) DESC, entity LIMIT ?
     """
     near = fetch(connection, statement, (owner, json.dumps(list(found)), json.dumps(list(first)), NEIGHBOURS))
     each = [_newest(connection, owner, entity, SECOND) for (entity,) in near]

@@ -63,6 +63,7 @@ def put(
         "at": record.moment.timestamp(),
         "thread": record.place,
         "key": record.key,
+        "agent": record.of,
         "status": record.status,
         "record": record.model_dump_json(),
         "vector": embed(record.searched).astype(np.float16).tobytes() if record.searched else None,
@@ -241,7 +242,7 @@ def _condition(
     parts: list[tuple[str, Any]] = [("owner = ?", owner), ("kind = ?", kind.kind)]
     if statuses:
         parts.append(("status IN (SELECT value FROM json_each(?))", json.dumps(list(statuses))))
-    given = (("key = ?", key), ("thread = ?", thread), ("json_extract(record, '$.agent') = ?", agent))
+    given = (("key = ?", key), ("thread = ?", thread), ("agent = ?", agent))
     parts += [(condition, value) for condition, value in given if value is not None]
     times = (("at >= ?", since), ("at < ?", until))
     parts += [(condition, moment.timestamp()) for condition, moment in times if moment is not None]

@@ -178,6 +178,13 @@ def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
     )
 
 
+def vectors_of(connection: Connection, owner: int, ids: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the stored vectors of the current versions of memories (float32), by id; of unknown ids none."""
+    statement = f"SELECT id, vector FROM memories WHERE owner = ? AND current AND id IN {_AMONG}"
+    found = fetch(connection, statement, (owner, json.dumps(list(ids))))
+    return {memory_id: np.frombuffer(vector, np.float16).astype(np.float32) for memory_id, vector in found}
+
+
 def all_versions(connection: Connection, owner: int) -> list[Memory]:
     """Return all versions of all memories of an owner, in the order they were recorded."""
     return [read_row(row, owner) for row in _rows(connection, "1 ORDER BY recorded_at, m.row", owner)]
