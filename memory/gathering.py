@@ -16,7 +16,6 @@ from sharpwave.memory.profile import profile
 from sharpwave.memory.records import Memory, Recall, Record, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.telling import brief
-from sharpwave.memory.trust import may_be_shown
 
 PROFILE = 8
 """Memories of the profile that are shown."""
@@ -73,8 +72,7 @@ def gather(
     """
     moment = now or times.now()
     known = {hit.id for hit in recalled}
-    standing = map(_hit, profile(store, owner, 2 * PROFILE, known=known))
-    held = [hit for hit in standing if may_be_shown(hit)][:PROFILE]
+    held = [_hit(memory) for memory in profile(store, owner, PROFILE, known=known)]
     strategies = guidance.proven(store, owner, query, agent) if query.strip() else []
     lived = Episodes(store).similar(owner, query, EXPERIENCES, agent=agent, now=moment) if query.strip() else []
     episodes = [found.episode for found in lived]
