@@ -76,7 +76,9 @@ def measure(
         "questions": questions,
         "cpu_ms": round(float(own.mean()), 2),
         "cpu_ms_p95": round(float(np.percentile(own, 95)), 2),
-        "parts_cpu_ms": {part: round(float(spent.mean()), 2) for part, spent in parts.items()},
+        "parts_cpu_ms": {part: round(float(parts[part].mean()), 2) for part in ("recall", "gather", "fit")},
+        "embedder_cpu_ms": round(float(parts["embedder"].mean()), 2),
+        "filtered_chroma_query_cpu_ms": round(float(parts["chroma"].mean()), 2),
     }
 
 
@@ -97,7 +99,16 @@ def _costs(store: MemoryStore, metered: Metered, question: str) -> dict[str, flo
 
     _context(store, question, passed)
     spent["embedder"] = metered.seconds - first
+    began = time.process_time()
+    _chroma(store, store.embed_query(question))
+    spent["chroma"] = time.process_time() - began
     return spent
+
+
+def _chroma(store: MemoryStore, vector: np.ndarray) -> None:
+    """Ask Chroma as one would without Sharpwave: the nearest memories of one owner."""
+    collection = store.index._collection(store.index.collection_name("semantic", OWNER), create=False)
+    collection.query(query_embeddings=[vector], n_results=20, where={"owner": OWNER})
 
 
 def _context(store: MemoryStore, question: str, passed: Any) -> Assembled:
