@@ -134,6 +134,20 @@ class Episodes:
             self._write(episode, "EPISODE", policy="graph/1", reason=reason, turn=turn)
         return new
 
+    def restore(self, owner: str, episode_id: str) -> Episode:
+        """Bring back an episode that was forgotten, and return it; its age counts anew.
+
+        Raises:
+            NotFoundError: no such episode.
+            InputError: it was not forgotten.
+        """
+        episode = self.get(owner, episode_id)
+        if episode.status == "active":
+            raise InputError(f"The episode {episode_id} was not forgotten; there is nothing to restore.")
+        episode = episode.model_copy(update={"status": "active"})
+        self._write(episode, "RESTORE", policy="user", reason="restored by hand")
+        return episode
+
     # Finding
 
     def get(self, owner: str, episode_id: str) -> Episode:

@@ -150,9 +150,10 @@ def find(
 
 
 def entered(connection: Connection, owner: int, kind: type[Kept]) -> dict[str, datetime]:
-    """Return when each record of a kind entered the store, by id: the time of its first event, by the machine's clock."""
+    """Return when each record of a kind entered the store, or was brought back, by id and the machine's clock."""
     statement = """
-        SELECT memory_id, min(at) FROM events WHERE owner = ? AND json_extract(detail, '$.kind') = ? GROUP BY memory_id
+        SELECT memory_id, coalesce(max(CASE WHEN op = 'RESTORE' THEN at END), min(at)) FROM events
+        WHERE owner = ? AND json_extract(detail, '$.kind') = ? GROUP BY memory_id
     """
     return {one: ledger.from_timestamp(at) for one, at in fetch(connection, statement, (owner, kind.kind))}
 
