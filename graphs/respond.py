@@ -267,11 +267,7 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
     sections = {
         "summary": [summary.text] if summary else [],
         "procedural": state.get("procedural", []),
-        "profile": [
-            line
-            for hit, line in zip(profile, labelled(profile, context, len(recalled) + 1), strict=True)
-            if not (core and _in_core(hit))
-        ],
+        "profile": labelled_profile(profile, context, len(recalled) + 1, core),
         "facts": labelled(recalled, context),
         "experiences": state.get("experiences", []),
     }
@@ -295,6 +291,12 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
 
 PROFILE = "What holds of this user, whatever is asked:"
 EXPERIENCES = "Similar tasks before:"
+
+
+def labelled_profile(profile: Sequence[Recall], context: Context, first: int, core: str) -> list[str]:
+    """Return the profile as lines with labels from `first` on, without what core memory (if it is shown) says already."""
+    lines = labelled(profile, context, first)
+    return [line for hit, line in zip(profile, lines, strict=True) if not (core and _in_core(hit))]
 
 
 def _in_core(hit: Recall) -> bool:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from sharpwave.graphs.agent import MODEL_FLOOR
-from sharpwave.graphs.respond import EXPERIENCES, PROFILE, labelled
+from sharpwave.graphs.respond import EXPERIENCES, PROFILE, labelled, labelled_profile
 from sharpwave.graphs.state import Context
 from sharpwave.memory import times
 from sharpwave.memory.context import Assembled, assemble
@@ -55,7 +55,7 @@ def sections_for(
         query: what is asked.
         window: tokens of the model's window, the answer's included.
         facts: at most so many tokens of what is recalled, before the window has its say.
-        system: tokens of the instructions; by default what those of the agent take.
+        system: tokens of the instructions; by default what those of the agent take. Core memory comes on top.
         recent: tokens of the conversation before.
         tools: tokens of what the model is told of its tools.
         agent: which of the owner's agents answers.
@@ -81,13 +81,13 @@ def sections_for(
     found = gather(memory, owner, query, recalled, agent=agent, now=moment)
     made = assemble(
         window,
-        system=_instructions(moment, timezone) if system is None else system,
+        system=(_instructions(moment, timezone) if system is None else system) + estimate(found.core),
         query=estimate(query),
         recent=recent,
         tools=tools,
         sections={
             "procedural": found.procedural,
-            "profile": labelled(found.profile, context, len(found.facts) + 1),
+            "profile": labelled_profile(found.profile, context, len(found.facts) + 1, found.core),
             "facts": labelled(found.facts, context),
             "experiences": found.experiences,
         },

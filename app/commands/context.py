@@ -66,6 +66,7 @@ def _data(query: str, found: "Sections", explain: bool) -> dict[str, Any]:
         "reserve": made.reserve,
         "instructions": made.fixed,
         "message": made.query,
+        "core": found.gathered.core,
         "tokens": made.tokens,
         "sections": [
             {
@@ -88,13 +89,13 @@ def _data(query: str, found: "Sections", explain: bool) -> dict[str, Any]:
 
 
 def _print(data: dict[str, Any]) -> None:
+    if data["core"]:
+        out.print(plain(data["core"]))
     shown = table("Section", "Tokens", "Share", "Line")
     for section in data["sections"]:
         _rows(shown, section)
     out.print(shown)
-    taken = (
-        f"{data['tokens']} of {data['window']} tokens: instructions {data['instructions']}, question {data['message']}"
-    )
+    taken = f"{data['tokens']} of {data['window']} tokens: instructions and core memory {data['instructions']}, question {data['message']}"
     out.print(plain(f"{taken}; {data['reserve']} are left for the answer. What a section leaves goes to the next."))
     for lost in data["outweighed"]:
         out.print(plain(f"Not shown ({lost['kind']}): {lost['text']}\n  for: {lost['by']}  ({lost['reason']})"))
