@@ -109,19 +109,19 @@ class Episodes:
         self._write(episode, "EPISODE", policy="user", reason="recorded by hand")
         return episode
 
-    def record(self, turn: Turn, *, agent: str = "agent") -> list[Episode]:
+    def record(self, turn: Turn, *, agent: str | None = None) -> list[Episode]:
         """Record what a turn did with tools; returns the episodes that were new, or are more complete now.
 
         Idempotent by owner, thread, message and agent. Costs nothing where no tool was called.
 
         Args:
             turn: with the tool calls in its messages.
-            agent: whose episodes they are.
+            agent: whose episodes they are; by default those of the agent that answered the turn.
         """
         check_owner(turn.owner)
         if not any(message.calls for message in turn.messages):
             return []
-        lived = episodes_of(self.store.masked(turn.owner, turn), agent)
+        lived = episodes_of(self.store.masked(turn.owner, turn), agent or turn.agent)
         with self.store.transaction(turn.owner) as (connection, number):
             known = {
                 episode.id: rows.get(connection, number, turn.owner, Episode, episode.id)
