@@ -81,7 +81,7 @@ class Episodes:
         check_owner(owner)
         if outcome not in get_args(Outcome):
             raise InputError(f"Unknown outcome {outcome!r}. Use one of {', '.join(get_args(Outcome))}.")
-        if not task.strip():
+        if not isinstance(task, str) or not task.strip():
             raise InputError("An episode needs a task: say what was to be done.")
         began = started_at or ended_at or times.now()
         fields: dict[str, Any] = {
@@ -331,6 +331,8 @@ def _folded(tags: Sequence[str]) -> tuple[str, ...]:
 def _step(step: Step | Mapping[str, Any] | str) -> Step:
     if isinstance(step, Step):
         return step
+    if not isinstance(step, str | Mapping):
+        raise InputError(f"A step is an action, a Step or its fields; got {step!r}.")
     return Step(action=step) if isinstance(step, str) else Step.model_validate(dict(step))
 
 
