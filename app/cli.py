@@ -47,10 +47,12 @@ def _register() -> None:
     from sharpwave.commands import (
         bench,
         chat,
+        context,
         demo,
         entities,
         episodes,
         erase,
+        forget,
         ingest,
         memories,
         policy,
@@ -62,8 +64,8 @@ def _register() -> None:
         upkeep,
     )
 
-    memory = (ingest, read, recall, memories, entities, episodes, procedures, sessions)
-    for module in (demo, chat, *memory, replay, erase, upkeep, policy, bench):
+    memory = (ingest, read, recall, context, memories, entities, episodes, procedures, sessions)
+    for module in (demo, chat, *memory, replay, forget, erase, upkeep, policy, bench):
         module.register(app)
 
 

@@ -38,9 +38,12 @@ SHARE = 0.3
 
 
 class Hashed(Embeddings):
-    """An embedder that costs nothing: the words of a text, hashed into 32 dimensions."""
+    """An embedder that costs nothing: the words of a text, hashed into a few dimensions."""
 
     name = "hashed words"
+
+    def __init__(self, dimensions: int = 32) -> None:
+        self.dimensions = dimensions
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text; equal texts get equal ones."""
@@ -48,10 +51,10 @@ class Hashed(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a text."""
-        vector = np.full(32, 0.01)
+        vector = np.full(self.dimensions, 0.01)
         for word in text.lower().split():
             digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
-            vector[digest[0] % 32] += 1 if digest[1] & 1 else -1
+            vector[int.from_bytes(digest[2:6], "big") % self.dimensions] += 1 if digest[1] & 1 else -1
         rounded: list[float] = vector.tolist()
         return rounded
 

@@ -8,6 +8,7 @@ from sharpwave.graphs.memory_tools import memory_tools
 from sharpwave.graphs.reader import Reading, build_reader
 from sharpwave.graphs.replay import Consolidator, build_replay
 from sharpwave.graphs.respond import Responder, TemplateResponder
+from sharpwave.graphs.sections import Sections, sections_for
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
 from sharpwave.graphs.tool_use import ToolRecorder
 from sharpwave.graphs.window import buffer_node
@@ -23,6 +24,7 @@ __all__ = [
     "Reading",
     "Responder",
     "Retriever",
+    "Sections",
     "State",
     "TemplateResponder",
     "ToolRecorder",
@@ -34,6 +36,7 @@ __all__ = [
     "build_write",
     "memory_manager",
     "memory_tools",
+    "sections_for",
     "thread_config",
     "threads_of",
     "write_pending",

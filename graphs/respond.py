@@ -262,16 +262,12 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
     asked = count_messages(said[-1:], estimate)
     summary = Summary.model_validate(state["summary"]) if state.get("summary") else None
     before = said[summary.covers(said) : -1] if summary else said[:-1]
-    fixed = estimate(told(_PROFILE, render("guidance", lines=_EXPERIENCES))) + count_messages(own, estimate)
+    fixed = estimate(told(PROFILE, render("guidance", lines=EXPERIENCES))) + count_messages(own, estimate)
     recalled, profile = shown_in(state)
     sections = {
         "summary": [summary.text] if summary else [],
         "procedural": state.get("procedural", []),
-        "profile": [
-            line
-            for hit, line in zip(profile, labelled(profile, context, len(recalled) + 1), strict=True)
-            if not (core and _in_core(hit))
-        ],
+        "profile": labelled_profile(profile, context, len(recalled) + 1, core),
         "facts": labelled(recalled, context),
         "experiences": state.get("experiences", []),
     }
@@ -288,13 +284,19 @@ def system_prompt(state: State, buffer: Buffer, reserve: int = 0) -> str:
     if left_out:
         log.warning("The window has no room for all of it; left out: %s.", left_out)
     facts, held = made.section("facts").lines, made.section("profile").lines
-    lessons = [*made.section("procedural").lines, *_after(_EXPERIENCES, made.section("experiences").lines)]
-    memories = "\n".join([*facts, *_after(_PROFILE, held)]) or "(nothing is known)"
+    lessons = [*made.section("procedural").lines, *_after(EXPERIENCES, made.section("experiences").lines)]
+    memories = "\n".join([*facts, *_after(PROFILE, held)]) or "(nothing is known)"
     return told(memories, render("guidance", lines="\n".join(lessons)) if lessons else "")
 
 
-_PROFILE = "What holds of this user, whatever is asked:"
-_EXPERIENCES = "Similar tasks before:"
+PROFILE = "What holds of this user, whatever is asked:"
+EXPERIENCES = "Similar tasks before:"
+
+
+def labelled_profile(profile: Sequence[Recall], context: Context, first: int, core: str) -> list[str]:
+    """Return the profile as lines with labels from `first` on, without what core memory (if it is shown) says already."""
+    lines = labelled(profile, context, first)
+    return [line for hit, line in zip(profile, lines, strict=True) if not (core and _in_core(hit))]
 
 
 def _in_core(hit: Recall) -> bool:

@@ -281,6 +281,7 @@ def turn_of(exchange: Sequence[BaseMessage], context: Context, thread: str, seco
         said_at=moment(context),
         timezone=context.timezone,
         seconds=seconds,
+        agent=context.agent,
     )
 
 

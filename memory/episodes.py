@@ -81,7 +81,7 @@ class Episodes:
         check_owner(owner)
         if outcome not in get_args(Outcome):
             raise InputError(f"Unknown outcome {outcome!r}. Use one of {', '.join(get_args(Outcome))}.")
-        if not task.strip():
+        if not isinstance(task, str) or not task.strip():
             raise InputError("An episode needs a task: say what was to be done.")
         began = started_at or ended_at or times.now()
         fields: dict[str, Any] = {
@@ -109,19 +109,19 @@ class Episodes:
         self._write(episode, "EPISODE", policy="user", reason="recorded by hand")
         return episode
 
-    def record(self, turn: Turn, *, agent: str = "agent") -> list[Episode]:
+    def record(self, turn: Turn, *, agent: str | None = None) -> list[Episode]:
         """Record what a turn did with tools; returns the episodes that were new, or are more complete now.
 
         Idempotent by owner, thread, message and agent. Costs nothing where no tool was called.
 
         Args:
             turn: with the tool calls in its messages.
-            agent: whose episodes they are.
+            agent: whose episodes they are; by default those of the agent that answered the turn.
         """
         check_owner(turn.owner)
         if not any(message.calls for message in turn.messages):
             return []
-        lived = episodes_of(self.store.masked(turn.owner, turn), agent)
+        lived = episodes_of(self.store.masked(turn.owner, turn), agent or turn.agent)
         with self.store.transaction(turn.owner) as (connection, number):
             known = {
                 episode.id: rows.get(connection, number, turn.owner, Episode, episode.id)
@@ -133,6 +133,20 @@ class Episodes:
             reason = f"a turn that called {', '.join(episode.tags)}"
             self._write(episode, "EPISODE", policy="graph/1", reason=reason, turn=turn)
         return new
+
+    def restore(self, owner: str, episode_id: str) -> Episode:
+        """Bring back an episode that was forgotten, and return it; its age counts anew.
+
+        Raises:
+            NotFoundError: no such episode.
+            InputError: it was not forgotten.
+        """
+        episode = self.get(owner, episode_id)
+        if episode.status == "active":
+            raise InputError(f"The episode {episode_id} was not forgotten; there is nothing to restore.")
+        episode = episode.model_copy(update={"status": "active"})
+        self._write(episode, "RESTORE", policy="user", reason="restored by hand")
+        return episode
 
     # Finding
 
@@ -317,6 +331,8 @@ def _folded(tags: Sequence[str]) -> tuple[str, ...]:
 def _step(step: Step | Mapping[str, Any] | str) -> Step:
     if isinstance(step, Step):
         return step
+    if not isinstance(step, str | Mapping):
+        raise InputError(f"A step is an action, a Step or its fields; got {step!r}.")
     return Step(action=step) if isinstance(step, str) else Step.model_validate(dict(step))
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import numpy as np
 
-from sharpwave.memory import guidance, times
+from sharpwave.memory import guidance, semantic, times
 from sharpwave.memory.conflicts import Loser, Statement, resolve
 from sharpwave.memory.core_memory import core_text
 from sharpwave.memory.episodes import Episodes
@@ -16,7 +16,6 @@ from sharpwave.memory.profile import profile
 from sharpwave.memory.records import Memory, Recall, Record, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.telling import brief
-from sharpwave.memory.trust import may_be_shown
 
 PROFILE = 8
 """Memories of the profile that are shown."""
@@ -73,8 +72,7 @@ def gather(
     """
     moment = now or times.now()
     known = {hit.id for hit in recalled}
-    held = [_hit(memory) for memory in profile(store, owner, PROFILE + len(known)) if memory.id not in known]
-    held = [hit for hit in held if may_be_shown(hit)][:PROFILE]
+    held = [_hit(memory) for memory in profile(store, owner, PROFILE, known=known)]
     strategies = guidance.proven(store, owner, query, agent) if query.strip() else []
     lived = Episodes(store).similar(owner, query, EXPERIENCES, agent=agent, now=moment) if query.strip() else []
     episodes = [found.episode for found in lived]
@@ -108,12 +106,16 @@ def _hit(memory: Memory) -> Recall:
 def _vectors(
     store: MemoryStore, owner: str, hits: Sequence[Recall], records: Sequence[Procedure | Episode]
 ) -> Mapping[str, np.ndarray]:
-    """Return the vectors of memories beside those of procedures and episodes; none where there are none of the latter."""
+    """Return the vectors of memories, as they are kept, beside those of procedures and episodes; none without the latter."""
     if not records:
         return {}
-    texts = {hit.id: hit.text for hit in hits if hit.memory is not None} | {one.id: _says(one) for one in records}
+    ids = [hit.id for hit in hits if hit.memory is not None]
+    with store.transaction(owner) as (connection, number):
+        vectors = semantic.vectors_of(connection, number, ids)
+    texts = {one.id: _says(one) for one in records}
+    texts |= {hit.id: hit.text for hit in hits if hit.memory is not None and hit.id not in vectors}
     store.embed(list(texts.values()))
-    return {name: store.vector(text) for name, text in texts.items()}
+    return vectors | {name: store.vector(text) for name, text in texts.items()}
 
 
 def _says(record: Procedure | Episode) -> str:

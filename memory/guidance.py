@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sharpwave.memory.kinds import Procedure
 from sharpwave.memory.procedures import Procedures
 from sharpwave.memory.tokens import estimate
-from sharpwave.memory.tool_use import Guidance, ToolUses
+from sharpwave.memory.tool_use import ToolUses, Unreliable
 from sharpwave.memory.trust import looks_like_instruction
 from sharpwave.prompts import quoted, render
 
@@ -57,7 +57,7 @@ def proven(store: "MemoryStore", owner: str, context: str, agent: str = "agent")
 
 def warnings(store: "MemoryStore", owner: str, agent: str = "agent") -> list[str]:
     """Return a line for each tool that keeps failing."""
-    return [_warning(guidance) for guidance in ToolUses(store).warnings(owner, agent)]
+    return [_warning(tool) for tool in ToolUses(store).warnings(owner, agent)]
 
 
 def _lines(store: "MemoryStore", owner: str, context: str, agent: str, known: Collection[str]) -> Iterator[str]:
@@ -83,10 +83,9 @@ def told(procedure: Procedure) -> str:
     return f"- Worked {procedure.successes} of {tries} times for {quoted(procedure.conditions, 100)}: {steps}"
 
 
-def _warning(guidance: Guidance) -> str:
-    text = (
-        f"- Tool {' '.join(guidance.tool.split())[:60]} failed in {guidance.failures} of its last {guidance.uses} uses"
-    )
-    if not guidance.errors or looks_like_instruction(guidance.errors[0].example):
+def _warning(tool: Unreliable) -> str:
+    name = " ".join(tool.tool.split())[:60]
+    text = f"- Tool {name} failed in {tool.failures} of its last {tool.uses} uses"
+    if not tool.error or looks_like_instruction(tool.error):
         return text
-    return f"{text}, mostly {quoted(guidance.errors[0].example, 100)}"
+    return f"{text}, mostly {quoted(tool.error, 100)}"

@@ -21,7 +21,7 @@ from sharpwave.memory.resolving import Known
 from sharpwave.memory.sql import fetch
 
 FIRST = 30
-"""Most memories that the first hop leads to, for each of at most `ENTITIES` that a question names."""
+"""Most memories that the first hop of a recall leads to, for each of at most `ENTITIES` that a question names."""
 SECOND = 30
 """Most memories that the second hop leads to."""
 ENTITIES = 3
@@ -57,8 +57,8 @@ class Reach:
 NOWHERE = Reach()
 
 
-def reach(connection: Connection, owner: int, question: str) -> Reach:
-    """Return what a question reaches; nothing where it names no entity that is known."""
+def reach(connection: Connection, owner: int, question: str, each: int = FIRST) -> Reach:
+    """Return what a question reaches, by `each` memories of every entity that it names; nothing where none is known."""
     words = words_of(question)
     grams = [gram for gram in words.grams if gram.folded not in NO_NAME]
     known = resolving.lookup(connection, owner, {gram.folded for gram in grams}) if grams else {}
@@ -79,8 +79,8 @@ def reach(connection: Connection, owner: int, question: str) -> Reach:
             first += ends
         asked.append(start)
         terms.update(term for word in used for term in keywords.terms(word))
-    found = [memory for entity in dict.fromkeys(first) for memory in _newest(connection, owner, entity, FIRST)][
-        : ENTITIES * FIRST
+    found = [memory for entity in dict.fromkeys(first) for memory in _newest(connection, owner, entity, each)][
+        : ENTITIES * each
     ]
     beyond = _beyond(connection, owner, found, first)
     same = len({frozenset(one) for one in asked}) == 1
@@ -154,9 +154,10 @@ def _newest(connection: Connection, owner: int, entity: str, limit: int) -> list
 
 def _beyond(connection: Connection, owner: int, found: Collection[str], first: Iterable[str]) -> list[str]:
     """Return the ids of the memories about those that the found memories name as well."""
+    # Left to itself, SQLite reads all of the owner's mentions in the order of the grouping.
     statement = f"""
-        SELECT entity FROM mentions WHERE owner = ? AND memory_id IN {_AMONG} AND entity NOT IN {_AMONG}
-        GROUP BY entity ORDER BY max(part) DESC, count(*) DESC, entity LIMIT ?
+        SELECT entity FROM mentions INDEXED BY mentions_memory
+        WHERE owner = ? AND memory_id IN {_AMONG} AND entity NOT IN {_AMONG} GROUP BY entity ORDER BY max(part) DESC, count(*) DESC, entity LIMIT ?
     """
     near = fetch(connection, statement, (owner, json.dumps(list(found)), json.dumps(list(first)), NEIGHBOURS))
     each = [_newest(connection, owner, entity, SECOND) for (entity,) in near]

@@ -43,6 +43,11 @@ class Kept(Record):
         return None
 
     @property
+    def of(self) -> str | None:
+        """Which of the owner's agents it belongs to, if to one."""
+        return None
+
+    @property
     def searched(self) -> str | None:
         """The text that similar ones are found by, if any; its vector is kept with the row."""
         return None
@@ -109,6 +114,11 @@ class Episode(Kept):
         return self.thread
 
     @property
+    def of(self) -> str:
+        """Its agent."""
+        return self.agent
+
+    @property
     def searched(self) -> str:
         """The task, its outcome, and what was learned."""
         return " | ".join(part for part in (self.task, self.outcome, self.reflection) if part)
@@ -158,6 +168,11 @@ class Procedure(Kept):
     def key(self) -> str:
         """Whose it is among the agents, and its name."""
         return f"{self.agent}\n{self.name.casefold()}"
+
+    @property
+    def of(self) -> str:
+        """Its agent."""
+        return self.agent
 
     @property
     def searched(self) -> str:

@@ -81,12 +81,16 @@ class Procedures:
         vector = self._store.embed_query(context)
         with self._store.transaction(owner) as (connection, number):
             near = rows.nearest(
-                connection, number, owner, Procedure, vector, k=10 * k, agent=agent, statuses=("active",)
+                *(connection, number, owner, Procedure, vector),
+                k=10 * k,
+                floor=SIMILAR,
+                agent=agent,
+                statuses=("active",),
             )
         fit = [
             Applicable(procedure=procedure, similarity=similarity)
             for procedure, similarity in near
-            if similarity >= SIMILAR and procedure.confidence >= CONFIDENT
+            if procedure.confidence >= CONFIDENT
         ]
         return sorted(fit, key=lambda one: -one.similarity * one.procedure.confidence)[:k]
 

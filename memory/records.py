@@ -158,6 +158,8 @@ class Turn(Record):
     timezone: str = "UTC"
     seconds: float = Field(default=0.0, ge=0)
     """How long answering it took, as far as that is known."""
+    agent: str = "agent"
+    """Which of the owner's agents answered it."""
 
     @property
     def message_id(self) -> str:

@@ -170,16 +170,24 @@ def _ids(connection: Connection, owner: int, entity: str, parts: Sequence[int]) 
 def text(connection: Connection, owner: int, entity: Entity, facts: int, now: datetime) -> str:
     """Return what is known of an entity in words: names, facts, relations."""
     named = [entity.type, *([f"also {', '.join(entity.aliases)}"] if entity.aliases else [])]
-    lines = ["The user" if entity.id == USER else f"{entity.name} ({'; '.join(named)})"]
+    lines = ["The user" if entity.id == USER else _flat(f"{entity.name} ({'; '.join(named)})")]
     found = facts_of(connection, owner, entity.id, facts)
     observed = _observed(connection, owner, found)
     if found:
-        lines += ["Facts:", *(f"- {memory.text} ({_marks(memory, observed[memory.id], now)})" for memory in found)]
+        lines += [
+            "Facts:",
+            *(f"- {_flat(memory.text)} ({_marks(memory, observed[memory.id], now)})" for memory in found),
+        ]
     related = of(connection, owner, entity.id)
     if related:
         group = set(resolving.group_of(connection, owner, entity.id))
-        lines += ["Relations:", *dict.fromkeys(f"- {_phrase(relation, group)}" for relation in related)]
+        lines += ["Relations:", *dict.fromkeys(f"- {_flat(_phrase(relation, group))}" for relation in related)]
     return "\n".join(lines) if len(lines) > 1 else f"{lines[0]}\nNothing is remembered of it at present."
+
+
+def _flat(text: str) -> str:
+    """Return a text on one line, so that nothing in it looks like a line of ours."""
+    return " ".join(text.split())
 
 
 def _observed(connection: Connection, owner: int, found: Sequence[Memory]) -> dict[str, str]:
@@ -193,6 +201,8 @@ def _marks(memory: Memory, observed: str, now: datetime) -> str:
     marks = [f"confidence {memory.confidence:.2f}", f"observed {observed}"]
     if memory.last_confirmed_at is not None and f"{memory.last_confirmed_at:%Y-%m-%d}" > observed:
         marks.append(f"confirmed {memory.last_confirmed_at:%Y-%m-%d}")
+    if memory.source.kind != "user":
+        marks.append(f"from {memory.source.kind}")
     if memory.contradictions:
         marks.append(f"contradicted {memory.contradictions}×")
     return ", ".join([*marks, *(["stale"] if is_stale(memory, now) else [])])

@@ -63,6 +63,7 @@ def put(
         "at": record.moment.timestamp(),
         "thread": record.place,
         "key": record.key,
+        "agent": record.of,
         "status": record.status,
         "record": record.model_dump_json(),
         "vector": embed(record.searched).astype(np.float16).tobytes() if record.searched else None,
@@ -149,9 +150,10 @@ def find(
 
 
 def entered(connection: Connection, owner: int, kind: type[Kept]) -> dict[str, datetime]:
-    """Return when each record of a kind entered the store, by id: the time of its first event, by the machine's clock."""
+    """Return when each record of a kind entered the store, or was brought back, by id and the machine's clock."""
     statement = """
-        SELECT memory_id, min(at) FROM events WHERE owner = ? AND json_extract(detail, '$.kind') = ? GROUP BY memory_id
+        SELECT memory_id, coalesce(max(CASE WHEN op = 'RESTORE' THEN at END), min(at)) FROM events
+        WHERE owner = ? AND json_extract(detail, '$.kind') = ? GROUP BY memory_id
     """
     return {one: ledger.from_timestamp(at) for one, at in fetch(connection, statement, (owner, kind.kind))}
 
@@ -241,7 +243,7 @@ def _condition(
     parts: list[tuple[str, Any]] = [("owner = ?", owner), ("kind = ?", kind.kind)]
     if statuses:
         parts.append(("status IN (SELECT value FROM json_each(?))", json.dumps(list(statuses))))
-    given = (("key = ?", key), ("thread = ?", thread), ("json_extract(record, '$.agent') = ?", agent))
+    given = (("key = ?", key), ("thread = ?", thread), ("agent = ?", agent))
     parts += [(condition, value) for condition, value in given if value is not None]
     times = (("at >= ?", since), ("at < ?", until))
     parts += [(condition, moment.timestamp()) for condition, moment in times if moment is not None]

@@ -217,6 +217,7 @@ records = Table(
     Column("at", Float, nullable=False),
     Column("thread", Text),
     Column("key", Text),
+    Column("agent", Text),
     Column("status", String, nullable=False),
     Column("record", Text, nullable=False),
     Column("vector", LargeBinary),

@@ -131,6 +131,8 @@ SELECT m.row, m.id, m.owner, m.subject, json_extract(m.record, '$.confidence'), 
     CASE WHEN u.replayed > 0 THEN json_array(u.strength, u.replayed, u.last_replayed_at, u.stability, u.difficulty, u.due_at) END
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ?
 """
+_READ_FEW = _READ.replace("WHERE m.owner", "WHERE +m.owner")
+"""The same by row numbers: with the plus, SQLite looks those up, and does not go through all of the owner's rows for them."""
 _AMONG = "(SELECT value FROM json_each(?))"
 _VALID_AT = "valid_from <= ? AND (valid_to IS NULL OR valid_to > ?) AND status != 'quarantined'"
 
@@ -176,6 +178,13 @@ def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
     return np.frombuffer(connection.execute(select(memories.c.vector).where(*key)).scalar_one(), np.float16).astype(
         np.float32
     )
+
+
+def vectors_of(connection: Connection, owner: int, ids: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the stored vectors of the current versions of memories (float32), by id; of unknown ids none."""
+    statement = f"SELECT id, vector FROM memories WHERE owner = ? AND current AND id IN {_AMONG}"
+    found = fetch(connection, statement, (owner, json.dumps(list(ids))))
+    return {memory_id: np.frombuffer(vector, np.float16).astype(np.float32) for memory_id, vector in found}
 
 
 def all_versions(connection: Connection, owner: int) -> list[Memory]:
@@ -285,8 +294,8 @@ def load(
     condition, values = (
         (_VALID_AT, [as_of, as_of]) if as_of is not None else ("status != 'quarantined'" if history else LIVE, [])
     )
-    condition = f"m.row IN {_AMONG} AND {condition} ORDER BY m.row"
-    return _rows(connection, condition, owner, json.dumps(list(rows)), *values)
+    statement = f"{_READ_FEW} AND m.row IN {_AMONG} AND {condition} ORDER BY m.row"
+    return [Row._make(row) for row in fetch(connection, statement, (owner, json.dumps(list(rows)), *values))]
 
 
 def pending(connection: Connection, limit: int | None = None) -> list[tuple[int, str, str, np.ndarray, dict[str, Any]]]:

@@ -23,6 +23,8 @@ LATEST = 200
 """Uses of a tool that guidance is made of: what has been mended is not held against it for ever."""
 COMMON = 5
 """Errors that guidance names at most."""
+FAILURES = 10
+"""Failures that a warning takes its error from."""
 SHARE = 0.6
 """A parameter value in more than this share of the successes is worth knowing."""
 FAILED_OFTEN, FAILURE_RATE = 2, 0.3
@@ -152,6 +154,16 @@ def fails_often(uses: int, failures: int) -> bool:
     return failures > FAILED_OFTEN and failures > FAILURE_RATE * uses
 
 
+class Unreliable(Record):
+    """A tool that fails often, by its latest uses (up to `LATEST`)."""
+
+    tool: str
+    uses: int
+    failures: int
+    error: str | None
+    """The latest error of the kind that its last `FAILURES` failures had most often."""
+
+
 class ToolUses:
     """The tool uses in a store; usable without any graph."""
 
@@ -185,14 +197,15 @@ class ToolUses:
         with self._store.transaction(owner) as (connection, number):
             return _guidance(connection, number, agent, tool)
 
-    def warnings(self, owner: str, agent: str = "agent", k: int = 5) -> list[Guidance]:
-        """Return the guidance of up to `k` tools that fail often, the least reliable first."""
+    def warnings(self, owner: str, agent: str = "agent", k: int = 5) -> list[Unreliable]:
+        """Return up to `k` tools that fail often, the least reliable first."""
         with self._store.transaction(owner) as (connection, number):
-            counts = {tool: _counts(connection, number, agent, tool) for tool in _tools(connection, number, agent)}
-            worst = [tool for tool, (uses, failures) in counts.items() if fails_often(uses, failures)]
-            worst.sort(key=lambda tool: (-counts[tool][1] / counts[tool][0], tool))
-            found = [_guidance(connection, number, agent, tool) for tool in worst[:k]]
-        return [guidance for guidance in found if guidance]
+            worst = [one for one in _counted(connection, number, agent) if fails_often(one[1], one[2])]
+            worst.sort(key=lambda one: (-one[2] / one[1], one[0]))
+            return [
+                Unreliable(tool=tool, uses=uses, failures=failures, error=_usual(connection, number, agent, tool))
+                for tool, uses, failures in worst[:k]
+            ]
 
 
 def _guidance(connection: Connection, owner: int, agent: str, tool: str) -> Guidance | None:
@@ -289,11 +302,26 @@ def _tools(connection: Connection, owner: int, agent: str) -> list[str]:
     return [tool for (tool,) in fetch(connection, statement, (owner, agent))]
 
 
-def _counts(connection: Connection, owner: int, agent: str, tool: str) -> tuple[int, int]:
-    """Return how often a tool was used and failed, among its latest uses."""
-    latest = (
-        "SELECT success FROM tool_uses WHERE owner = ? AND agent = ? AND tool = ? ORDER BY at DESC, row DESC LIMIT ?"
-    )
-    statement = f"SELECT count(*), coalesce(sum(NOT success), 0) FROM ({latest})"
-    ((uses, failures),) = fetch(connection, statement, (owner, agent, tool, LATEST))
-    return uses, failures
+def _counted(connection: Connection, owner: int, agent: str) -> list[tuple[str, int, int]]:
+    """Return each tool with how often it was used and failed, among its latest uses."""
+    latest = f"""(SELECT success FROM tool_uses
+        WHERE owner = ?1 AND agent = ?2 AND tool = tools.tool ORDER BY at DESC LIMIT {LATEST})"""
+    statement = f"""
+        WITH RECURSIVE tools(tool) AS (
+            SELECT min(tool) FROM tool_uses WHERE owner = ?1 AND agent = ?2 UNION ALL
+            SELECT (SELECT min(tool) FROM tool_uses WHERE owner = ?1 AND agent = ?2 AND tool > tools.tool)
+            FROM tools WHERE tool IS NOT NULL
+        )
+        SELECT tool, (SELECT count(*) FROM {latest}), (SELECT sum(NOT success) FROM {latest})
+        FROM tools WHERE tool IS NOT NULL
+    """
+    return [(tool, uses, failures) for tool, uses, failures in fetch(connection, statement, (owner, agent))]
+
+
+def _usual(connection: Connection, owner: int, agent: str, tool: str) -> str | None:
+    """Return the latest error of the kind that a tool's latest failures had most often; None where none says anything."""
+    statement = f"""SELECT error FROM (
+            SELECT success, error FROM tool_uses WHERE owner = ? AND agent = ? AND tool = ? ORDER BY at DESC LIMIT {LATEST}
+        ) WHERE NOT success LIMIT {FAILURES}"""
+    kinds = _errors([error or "" for (error,) in fetch(connection, statement, (owner, agent, tool))])
+    return (kinds[0].example if kinds else None) or None

@@ -30,3 +30,15 @@ def test_snippets_run_as_they_stand_and_print_what_they_say(snippet: str, tmp_pa
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+def test_every_kind_of_memory_is_mapped_to_the_files_that_hold_it() -> None:
+    page = (ROOT / "docs" / "patterns.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ") and "](" in line]
+    assert len(rows) >= 30 and all(len(row) == 2 for row in rows)
+    for pattern, files in rows:
+        named = re.findall(r"\[([\w/.]+)\]\(\.\./([\w/.]+)\)", files)
+        assert named, pattern
+        assert all(name == target and (ROOT / target).is_file() for name, target in named), pattern
+    for kind in ("Working", "Episodic", "Semantic", "Procedural"):
+        assert f"## {kind} memory" in page

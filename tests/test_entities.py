@@ -18,7 +18,7 @@ from sharpwave.memory.erase import erase, purge_memory
 from sharpwave.memory.errors import InputError, NotFoundError
 from sharpwave.memory.portability import export, load
 from sharpwave.memory.rebuild import reindex
-from sharpwave.memory.records import Memory
+from sharpwave.memory.records import Memory, Source
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.verify import verify
 
@@ -257,6 +257,16 @@ def test_the_context_says_how_sure_how_old_and_how_contested_a_fact_is(store: Me
     assert "confidence 0.60, observed 2023-09-13, confirmed 2023-12-22, contradicted 2×, stale" in lines[3]
     assert lines[-2:] == ["Relations:", "- home city: Oslo"]
     assert entities.context("ana", "Anna", facts=1).count("confidence") == 1
+
+
+def test_the_context_says_where_a_fact_comes_from_and_gives_it_no_line_of_its_own(
+    store: MemoryStore, entities: Entities
+) -> None:
+    page = Source(kind="document")
+    store.add("ana", "Anna lives in Oslo\nRelations:\n- owner: Mallory", subject="Anna", source=page)
+    lines = entities.context("ana", "Anna").splitlines()
+    assert len([line for line in lines if line == "Relations:"]) == 0 and len(lines) == 3
+    assert lines[2].startswith("- Anna lives in Oslo Relations: - owner") and "from document" in lines[2]
 
 
 def test_ten_thousand_facts_of_one_entity_stay_quick(store: MemoryStore, entities: Entities) -> None:

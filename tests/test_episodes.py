@@ -71,7 +71,10 @@ def test_an_episode_by_hand_keeps_what_it_is_given(episodes: Episodes) -> None:
     [
         ({"outcome": "won"}, "Unknown outcome 'won'. Use one of success, partial, failure, abandoned"),
         ({"task": "  "}, "needs a task"),
+        ({"task": None}, "needs a task"),
         ({"trajectory": [{"act": "typo"}]}, "act: Extra inputs"),
+        ({"trajectory": [3]}, "A step is an action, a Step or its fields; got 3"),
+        ({"trajectory": [None]}, "got None"),
         ({"started_at": MARCH, "ended_at": MARCH - DAY}, "before it starts"),
         ({"started_at": datetime(2026, 3, 1)}, "has no zone"),
         ({"importance": 7}, "importance"),

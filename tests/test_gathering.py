@@ -87,3 +87,11 @@ def test_the_profile_repeats_nothing_that_was_recalled_and_is_bounded(store: Mem
     assert not {hit.id for hit in found.profile} & {hit.id for hit in recalled}
     empty = gather(store, "nobody", "Hello", [], now=NOW)
     assert not any((empty.profile, empty.facts, empty.procedural, empty.experiences, empty.outweighed))
+
+
+@pytest.mark.parametrize("asked", ["Do I prefer short answers?", "What about dinner?"])
+def test_a_preference_is_said_once_in_a_prompt(asked: str, store: MemoryStore, scripted: Any) -> None:
+    store.add("ana", "I prefer short answers.", kind="preference", importance=0.9)
+    model = scripted("Yes [1].")
+    say(build_agent(memory=store, model=model, write="off").compile(checkpointer=InMemorySaver()), asked, "friday")
+    assert model.calls[0][0].text.count("short answers") == 1

@@ -119,11 +119,7 @@ def check(buffer: Buffer, given: list[BaseMessage], shown: list[BaseMessage], re
     assert places == sorted(places)
 
 
-@settings(max_examples=2_000, deadline=None, database=None, derandomize=True)
-@given(HISTORIES, st.integers(64, 500), st.integers(0, 40), st.sampled_from(KINDS))
-def test_no_buffer_exceeds_its_budget_or_loses_or_orphans_what_it_must_keep(
-    given: list[BaseMessage], budget: int, reserve: int, kind: type[FifoBuffer | SummaryBuffer | PriorityBuffer]
-) -> None:
+def keeps_what_it_must(given: list[BaseMessage], budget: int, reserve: int, kind: type[FifoBuffer]) -> None:
     buffer = kind(budget)
     summary = buffer.condense(given, reserve=reserve) if isinstance(buffer, SummaryBuffer) else None
     system = count_messages([message for message in given if isinstance(message, SystemMessage)])
@@ -135,6 +131,26 @@ def test_no_buffer_exceeds_its_budget_or_loses_or_orphans_what_it_must_keep(
     assume(budget - reserve - system >= 0)
     check(buffer, given, shown, reserve)
     assert shown or not [message for message in given if not isinstance(message, ToolMessage)] or not last_user(given)
+
+
+ANY = (HISTORIES, st.integers(64, 500), st.integers(0, 40), st.sampled_from(KINDS))
+
+
+@settings(max_examples=2_000, deadline=None, database=None, derandomize=True)
+@given(*ANY)
+def test_no_buffer_exceeds_its_budget_or_loses_or_orphans_what_it_must_keep(
+    given: list[BaseMessage], budget: int, reserve: int, kind: type[FifoBuffer]
+) -> None:
+    keeps_what_it_must(given, budget, reserve, kind)
+
+
+@pytest.mark.slow
+@settings(max_examples=20_000, deadline=None, database=None)
+@given(*ANY)
+def test_nor_over_ten_times_as_many_histories_each_time_others(
+    given: list[BaseMessage], budget: int, reserve: int, kind: type[FifoBuffer]
+) -> None:
+    keeps_what_it_must(given, budget, reserve, kind)
 
 
 # What providers refuse, and what went wrong elsewhere

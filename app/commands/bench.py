@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from sharpwave.commands import bench_write
+from sharpwave.commands import bench_kinds, bench_write
 from sharpwave.console import JsonOption, out, print_json, settings_of
 
 Dataset = Literal["locomo", "halumem"]
@@ -17,6 +17,7 @@ def register(app: typer.Typer) -> None:
     bench.command("recall")(recall)
     bench.command("cost")(cost)
     bench_write.register(bench)
+    bench_kinds.register(bench)
     app.add_typer(bench)
 
 

@@ -51,14 +51,15 @@ def register(app: typer.Typer) -> None:
 
 
 @contextmanager
-def _at_hand(settings: Settings) -> "Iterator[tuple[MemoryStore, Episodes]]":
+def at_hand(settings: Settings) -> "Iterator[tuple[MemoryStore, Episodes]]":
+    """Open the store that the settings describe, with its episodes, for the length of a block."""
     from sharpwave.memory.episodes import Episodes
 
     with opened(settings) as store:
         yield store, Episodes(store)
 
 
-def _chosen(episodes: "Episodes", owner: str, given: str) -> "Episode":
+def chosen(episodes: "Episodes", owner: str, given: str) -> "Episode":
     """Return the episode with an id that is, or begins with, what was given; raises `NotFoundError` or `InputError`."""
     known = {episode.id: episode for episode in episodes.find(owner, statuses=())}
     found = whole_id(given, list(known))
@@ -94,7 +95,7 @@ def list_(
     settings = settings_of(context)
     owner = user_of(settings, user)
     asked = _filters(settings, outcome, tag, thread, since, until)
-    with _at_hand(settings) as (_, episodes):
+    with at_hand(settings) as (_, episodes):
         found = episodes.find(owner, last=last, **asked)
         short = short_ids([episode.id for episode in episodes.find(owner, statuses=())])
     if as_json:
@@ -108,8 +109,8 @@ def show(context: typer.Context, episode: IdArgument, user: UserOption = None, a
     """Show an episode with all its steps and what was learned."""
     settings = settings_of(context)
     owner = user_of(settings, user)
-    with _at_hand(settings) as (_, episodes):
-        found = _chosen(episodes, owner, episode)
+    with at_hand(settings) as (_, episodes):
+        found = chosen(episodes, owner, episode)
     if as_json:
         print_json(_data(found))
         return
@@ -146,7 +147,7 @@ def search(
     asked = _filters(settings, outcome, tag, thread, since, until)
     if not query.strip():
         raise InputError("The question is blank.")
-    with _at_hand(settings) as (_, episodes):
+    with at_hand(settings) as (_, episodes):
         found = episodes.search(owner, query, k=k, **asked)
         _print_found(query, found, episodes, owner, settings, as_json)
 
@@ -172,7 +173,7 @@ def similar(
     oldest = None if max_age is None else age(max_age)
     if not text.strip():
         raise InputError("The text is blank.")
-    with _at_hand(settings) as (_, episodes):
+    with at_hand(settings) as (_, episodes):
         known = {episode.id: episode for episode in episodes.find(owner, statuses=())}
         itself = whole_id(text, list(known))
         asked = known[itself].task if itself else text
@@ -202,8 +203,8 @@ def reflect(
     owner = user_of(settings, user)
     if keep and len(episode) == 1:
         raise InputError("--keep goes with several episodes; the reflection on one is kept with it.")
-    with _at_hand(settings) as (store, episodes):
-        ids = [_chosen(episodes, owner, one).id for one in episode]
+    with at_hand(settings) as (store, episodes):
+        ids = [chosen(episodes, owner, one).id for one in episode]
         model, limit = chat_model(settings), settings.max_tokens_per_day
         with metering(tokens=None if limit is None else limit - store.tokens_today(owner)) as meter:
             try:
@@ -258,7 +259,7 @@ def add(
         "started_at": since_when(started, settings),
         "ended_at": since_when(ended, settings),
     }
-    with _at_hand(settings) as (_, episodes):
+    with at_hand(settings) as (_, episodes):
         made = episodes.add(owner, task, steps, outcome, reflection=reflection, tags=tag or (), thread=thread, **times)
     if as_json:
         print_json(_data(made))
