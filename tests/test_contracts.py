@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from sharpwave.memory import MemoryStore
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
+from sharpwave.memory.decide.learned import LearnedPolicy, Network
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.embed import LocalEmbeddings
@@ -164,6 +165,8 @@ def added(messages: Sequence[BaseMessage]) -> str:
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "rules": RulesPolicy,
+    "learned": LearnedPolicy,
+    "network": Network,
     "llm-proposed": LLMPolicy,
     "llm-added": lambda: LLMPolicy(model(added)),
     "llm-hostile": lambda: LLMPolicy(model(hostile)),
