@@ -210,7 +210,7 @@ def test_every_candidate_is_decided_about_in_order(case: str, policy: Policy) ->
     shown = {hit.id for near in neighbours for hit in near}
     for decision in decisions:
         assert decision.target is None or decision.target in shown
-        assert decision.reason and decision.policy.partition("/")[0] in ("rules", "llm")
+        assert decision.reason and decision.policy.partition("/")[0] in ("rules", "learned", "network", "llm")
         assert decision.op != "UPDATE" or decision.target is not None
     again = policy.decide(candidates, neighbours, said)
     assert [(d.op, d.target, d.text) for d in again] == [(d.op, d.target, d.text) for d in decisions]
