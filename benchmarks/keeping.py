@@ -146,7 +146,7 @@ def as_large(conversation: Conversation, weights: Weights, size: int) -> set[int
     """Return what a network keeps with the toll that brings its store nearest to a size."""
     low, high = -20.0, 20.0
     best = by_network(conversation, weights)
-    for _ in range(12):
+    for _ in range(8):
         toll = (low + high) / 2
         kept = by_network(conversation, weights, toll)
         if abs(len(kept) - size) < abs(len(best) - size):

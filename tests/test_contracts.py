@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from sharpwave.memory import MemoryStore
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
+from sharpwave.memory.decide.learned import LearnedPolicy, Network
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.embed import LocalEmbeddings
@@ -164,6 +165,8 @@ def added(messages: Sequence[BaseMessage]) -> str:
 
 POLICIES: dict[str, Callable[[], Policy]] = {
     "rules": RulesPolicy,
+    "learned": LearnedPolicy,
+    "network": Network,
     "llm-proposed": LLMPolicy,
     "llm-added": lambda: LLMPolicy(model(added)),
     "llm-hostile": lambda: LLMPolicy(model(hostile)),
@@ -207,7 +210,7 @@ def test_every_candidate_is_decided_about_in_order(case: str, policy: Policy) ->
     shown = {hit.id for near in neighbours for hit in near}
     for decision in decisions:
         assert decision.target is None or decision.target in shown
-        assert decision.reason and decision.policy.partition("/")[0] in ("rules", "llm")
+        assert decision.reason and decision.policy.partition("/")[0] in ("rules", "learned", "network", "llm")
         assert decision.op != "UPDATE" or decision.target is not None
     again = policy.decide(candidates, neighbours, said)
     assert [(d.op, d.target, d.text) for d in again] == [(d.op, d.target, d.text) for d in decisions]

@@ -313,11 +313,11 @@ def test_a_failing_model_ends_it_with_one_line(
     run: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = messages(tmp_path / "talk.jsonl", [f"I like song number {n}." for n in range(5)])
-    monkeypatch.setattr("sharpwave.assembly.writers", lambda settings: (Failing(), RulesPolicy()))
+    monkeypatch.setattr("sharpwave.assembly.writers", lambda settings, embeddings: (Failing(), RulesPolicy()))
     did = run(str(path), "--json")
     assert did.code == 1 and did.out == "" and did.err.count("\n") == 1 and "The server is away." in did.err
-    monkeypatch.setattr("sharpwave.assembly.writers", lambda settings: (Failing("m1"), RulesPolicy()))
+    monkeypatch.setattr("sharpwave.assembly.writers", lambda settings, embeddings: (Failing("m1"), RulesPolicy()))
     did = run(str(path), "--json")
     assert did.code == 1 and json.loads(did.out)["failed"] == 1 and "Run the same command again" in did.err
-    monkeypatch.setattr("sharpwave.assembly.writers", lambda settings: (RulesExtractor(), RulesPolicy()))
+    monkeypatch.setattr("sharpwave.assembly.writers", lambda settings, embeddings: (RulesExtractor(), RulesPolicy()))
     assert json.loads(run(str(path), "--json").out)["written"] == 1
