@@ -41,7 +41,7 @@ def news(connection: Connection, owner: int, now: datetime) -> News:
     due = "SELECT count(*) FROM uses WHERE owner = ? AND buffered AND due_at <= ?"
     last = """
         SELECT max(at) FROM (SELECT max(queued_at) AS at FROM turns WHERE owner = ?1 UNION ALL
-        SELECT max(at) FROM events WHERE owner = ?1 AND op NOT IN ('REPLAY', 'EXPIRE'))
+        SELECT max(at) FROM events WHERE owner = ?1 AND op NOT IN ('REPLAY', 'EXPIRE', 'PROBE', 'REPAIR'))
     """
     at = fetch_one(connection, last, (owner,))
     ((troubles, ended),) = fetch(connection, happened, (owner,))
