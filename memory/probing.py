@@ -5,7 +5,7 @@ They are made by a model, or by rules, and the best of them are those that someb
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from sqlalchemy import Connection
 
 from sharpwave.memory import questions, rows, semantic, times
-from sharpwave.memory.choosing import within
 from sharpwave.memory.errors import BudgetExceeded, ModelError
 from sharpwave.memory.kinds import Probe
 from sharpwave.memory.questions import Question
@@ -81,24 +80,28 @@ class Probing:
             seed: the same one chooses the same probes.
             now: the present.
             run: id of the run, for the log.
-            dry_run: write nothing and ask no model.
+            dry_run: write nothing and ask no model; `bases` are the memories that probes would be made of.
 
         Returns:
-            `made` (how many, by what made them), `asked` (ids of probes), `found` and `evidence` (how many of those), `missed`
-            and `repaired` (ids of memories); a model that failed is told of under `failed`, and `over` tells of a budget.
+            `made` (how many, by what made them), `asked`, `found` and `evidence` (see `counts`), `missed` and `repaired` (ids of
+            memories); a model that failed is told of under `failed`, and `over` tells of a budget.
         """
         if n < 1:
             return {}
         at = times.utc(now) if now else times.now()
-        done: dict[str, Any] = {} if dry_run else self._make(owner, first, at)
+        done = self._bases(owner, first) if dry_run else self._make(owner, first, at)
         answers = self.ask(owner, n=n, seed=seed, now=at)
         missed = list(dict.fromkeys(one.memory.id for one in answers if not one.found))
         repaired: list[str] = []
         if answers and not dry_run:
             with self.store.transaction(owner, writes=True) as (connection, number):
                 note(connection, number, answers)
-                repaired = _repair(connection, number, answers, at, run)
+                repaired = mend(connection, number, answers, at, run)
         return {"made": {}, **done, **counts(answers), "missed": missed, "repaired": repaired}
+
+    def _bases(self, owner: str, first: Sequence[str]) -> dict[str, Any]:
+        with self.store.transaction(owner) as (connection, number):
+            return {"bases": [memory.id for memory in unprobed(connection, number, first)]}
 
     def _make(self, owner: str, first: Sequence[str], at: datetime) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):
@@ -113,11 +116,15 @@ class Probing:
                 failed = {"over" if isinstance(error, BudgetExceeded) else "failed": str(error)}
         else:
             made = [question for memory in bases for question in questions.by_rules(memory)]
-        made = [question._replace(text=self.store.masked(owner, question.text)) for question in made]
+        made = [self._safe(owner, question) for question in made]
         with self.store.transaction(owner, writes=True) as (connection, number):
             let_go(connection, number, owner, at)
-            kept = _keep(connection, number, owner, [*questions.asked(connection, number), *made], at)
+            kept = keep(connection, number, owner, [*questions.asked(connection, number), *made], at)
         return {"made": {by: sum(one.by == by for one in kept) for by in sorted({one.by for one in kept})}, **failed}
+
+    def _safe(self, owner: str, question: Question) -> Question:
+        text, *words = self.store.masked(owner, [question.text, *question.words])
+        return question._replace(text=text, words=tuple(words))
 
     def ask(
         self,
@@ -151,7 +158,7 @@ class Probing:
 
     def _answer(self, owner: str, probe: Probe, memory: Memory, now: datetime | None) -> Answer:
         first = self.store.recall(owner, probe.text, k=FIRST, stores=("semantic",), now=now)
-        told = within(self.store.recall(owner, probe.text, budget=BUDGET, now=now), None, BUDGET)
+        told = self.store.recall(owner, probe.text, budget=BUDGET, now=now)
         return Answer(
             probe, memory, any(hit.id == memory.id for hit in first), any(_tells(hit, memory) for hit in told)
         )
@@ -164,11 +171,36 @@ def _tells(hit: Recall, memory: Memory) -> bool:
 
 
 def counts(answers: Sequence[Answer]) -> dict[str, Any]:
-    """Return the ids of the probes that were asked, and how many found their memory, and its evidence."""
+    """Return the ids of the probes that were asked, of those that found their memory, and of those that found its evidence."""
     return {
         "asked": [one.probe.id for one in answers],
-        "found": sum(one.found for one in answers),
-        "evidence": sum(one.evidence for one in answers),
+        "found": [one.probe.id for one in answers if one.found],
+        "evidence": [one.probe.id for one in answers if one.evidence],
+    }
+
+
+def compared(done: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what probes say of a run: `made`, `asked`, `missed`, `repaired`, and shares (0..1) before and after.
+
+    `recall` is the share that found their memory among the first ten, `evidence` the share that found its evidence within 500
+    tokens; None where none was asked. Probes whose memory went in the run count neither before nor after.
+
+    Args:
+        done: what `Probing.synthesize` returned.
+        after: `counts` of the same probes, asked again at the end; None where they were not.
+    """
+    asked = set((done if after is None else after).get("asked", ()))
+
+    def share(found: Mapping[str, Any] | None, what: str) -> float | None:
+        return len(asked & set(found[what])) / len(asked) if found and asked else None
+
+    return {
+        "made": done.get("made", {}),
+        "asked": len(asked),
+        "missed": len(done.get("missed", ())),
+        "repaired": len(done.get("repaired", ())),
+        **{f"{name}_before": share(done, what) for name, what in (("recall", "found"), ("evidence", "evidence"))},
+        **{f"{name}_after": share(after, what) for name, what in (("recall", "found"), ("evidence", "evidence"))},
     }
 
 
@@ -209,7 +241,7 @@ def let_go(connection: Connection, owner: int, name: str, at: datetime) -> int:
     return len(gone)
 
 
-def _keep(connection: Connection, owner: int, name: str, made: Sequence[Question], at: datetime) -> list[Probe]:
+def keep(connection: Connection, owner: int, name: str, made: Sequence[Question], at: datetime) -> list[Probe]:
     """Write questions as probes; those that are there already, and those without a live memory, are left out."""
     there = {(probe.key, probe.text) for probe in standing(connection, owner, name)}
     kept: list[Probe] = []
@@ -257,7 +289,7 @@ def note(connection: Connection, owner: int, answers: Sequence[Answer]) -> None:
         connection.exec_driver_sql(statement, values)
 
 
-def _repair(connection: Connection, owner: int, answers: Sequence[Answer], at: datetime, run: str | None) -> list[str]:
+def mend(connection: Connection, owner: int, answers: Sequence[Answer], at: datetime, run: str | None) -> list[str]:
     """Repair the memories that probes missed; returns their ids."""
     repaired: list[str] = []
     for memory_id in dict.fromkeys(one.memory.id for one in answers if not one.found):

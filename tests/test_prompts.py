@@ -21,6 +21,7 @@ DECLARED = {
     "core": {"blocks"},
     "distil": set(),
     "derive": set(),
+    "probe": set(),
 }
 
 
