@@ -177,17 +177,6 @@ def alike(one: str, other: str) -> bool:
     return synonyms(one, other) or akin(one, other) or _one_root(one, other) or _slip(one, other)
 
 
-def others(text: str) -> dict[str, str]:
-    """Return other words for what a text speaks of, and broader ones, each with the stem in the text that it stands for."""
-    said = stems(text)
-    lines = [(line, line) for line in _ALIKE] + [(members, name) for name, members in _BROADER.items()]
-    found: dict[str, str] = {}
-    for members, words in lines:
-        for stem in sorted(said & stems(members)):
-            found |= {word: stem for word in words.split() if not stems(word) & said and word not in found}
-    return found
-
-
 def unsaid(new: frozenset[str], known: frozenset[str], exact: frozenset[str] = frozenset()) -> frozenset[str]:
     """Return the stems of `new` that `known` does not say, without those that never add anything.
 

@@ -11,8 +11,6 @@ from sqlalchemy import Connection
 
 from sharpwave.memory import keywords, semantic
 from sharpwave.memory.evidence import asks
-from sharpwave.memory.meanings import others
-from sharpwave.memory.phrases import stems
 from sharpwave.memory.records import Memory
 from sharpwave.memory.slots import slot
 from sharpwave.memory.sql import fetch
@@ -94,10 +92,13 @@ _THEIRS = {"do": "does", "am": "is", "Am": "Is", "is": "is", "are": "are"}
 
 
 def by_rules(memory: Memory) -> list[Question]:
-    """Return questions by the slot of a memory, and of its words, each in the place of which another one may stand."""
-    found = others(memory.text)
-    texts = [text for text in (_of_slot(memory), _reworded(memory.text, found)) if text]
-    return [Question(memory.id, text, "rules/1", tuple(found)[:WORDS]) for text in texts]
+    """Return a question by the slot of a memory, if it has one, and one of the telling words of its text.
+
+    They find what they were made of, as a rule: they tell whether something else crowds it out, and not whether people who use
+    other words would find it.
+    """
+    told = " ".join([word for word in _WORD.findall(memory.text) if keywords.terms(word)][:TELLING])
+    return [Question(memory.id, text, "rules/1") for text in (_of_slot(memory), told) if text]
 
 
 def _of_slot(memory: Memory) -> str | None:
@@ -107,14 +108,6 @@ def _of_slot(memory: Memory) -> str | None:
         form = f"What {{is}} {{my}} {attribute.replace('_', ' ')}?"
     who = memory.subject
     return form and form.format_map(_MINE if who == "user" else {**_THEIRS, "I": who, "my": f"{who}'s"})
-
-
-def _reworded(text: str, found: dict[str, str]) -> str | None:
-    """Return the telling words of a text, other words in the place of those that have any."""
-    instead = {stem: word for word, stem in reversed(found.items())}
-    words = [word for word in _WORD.findall(text) if keywords.terms(word)][:TELLING]
-    put = [next((instead[stem] for stem in stems(word) if stem in instead), word) for word in words]
-    return " ".join(put) or None
 
 
 # By a model
