@@ -65,7 +65,7 @@ def _size(panel: Any, days: Sequence[datetime], runs: Sequence[Mapping[str, Any]
     _line(other, days, [one["store"]["bytes"] / MEGABYTE for one in runs], "files", color="C1", linestyle="--")
     other.set_ylabel("MB")
     other.set_ylim(bottom=0)
-    panel.legend(handles=[*panel.lines, *other.lines], loc="lower left")
+    panel.legend(handles=[*panel.lines, *other.lines], loc="lower right")
 
 
 def _recall(panel: Any, days: Sequence[datetime], runs: Sequence[Mapping[str, Any]]) -> None:

@@ -104,7 +104,8 @@ class Probing:
             return {"bases": [memory.id for memory in unprobed(connection, number, first)]}
 
     def _make(self, owner: str, first: Sequence[str], at: datetime) -> dict[str, Any]:
-        with self.store.transaction(owner) as (connection, number):
+        with self.store.transaction(owner, writes=True) as (connection, number):
+            let_go(connection, number, owner, at)
             bases = unprobed(connection, number, first)
         failed: dict[str, Any] = {}
         made: list[Question] = []
@@ -118,7 +119,6 @@ class Probing:
             made = [question for memory in bases for question in questions.by_rules(memory)]
         made = [self._safe(owner, question) for question in made]
         with self.store.transaction(owner, writes=True) as (connection, number):
-            let_go(connection, number, owner, at)
             kept = keep(connection, number, owner, [*questions.asked(connection, number), *made], at)
         return {"made": {by: sum(one.by == by for one in kept) for by in sorted({one.by for one in kept})}, **failed}
 
