@@ -72,7 +72,7 @@ def _recall(panel: Any, days: Sequence[datetime], runs: Sequence[Mapping[str, An
     for name, label in (
         ("recall_before", "probes among the first ten, before the run"),
         ("recall_after", "after it"),
-        ("evidence_after", "evidence within 500 tokens, after it"),
+        ("evidence", "evidence within 500 tokens, after it"),
     ):
         _line(panel, days, [one["probes"][name] for one in runs], label)
     panel.set(title="Probe recall", ylim=(0, 1.02))

@@ -23,7 +23,7 @@ from sharpwave.memory import consolidate as consolidation
 from sharpwave.memory.buffer import SIZE
 from sharpwave.memory.errors import BudgetExceeded, ModelError
 from sharpwave.memory.planning import KINDS
-from sharpwave.memory.probing import Probing, compared, counts
+from sharpwave.memory.probing import BUDGET, Probing, compared, counts
 from sharpwave.memory.records import new_id
 from sharpwave.memory.store import MemoryStore
 
@@ -80,7 +80,7 @@ def build_replay(
     """Return the replay graph, uncompiled; it runs for the `user_id` of its context.
 
     Input is `n` (records to replay, 10; 0 is a run that does nothing), `strategy` (a name or names with shares), `rate`
-    (0.1), `cue`, `dry_run`, `run`, `probes` (questions asked of memory itself, 30; 0 leaves them out), and the budgets `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a
+    (0.1), `cue`, `dry_run`, `run`, `probes` (questions asked of memory itself, 20; 0 leaves them out), and the budgets `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a
     partial report. Output is `report`; with `stream_mode="custom"` each step tells of itself.
 
     Args:
@@ -288,7 +288,7 @@ class _Replay:
     def _effect(self, state: ReplayState, context: Context) -> Result:
         """Ask the same questions again, and measure what the memory has become."""
         owner, probed = context.user_id, state["steps"].get("synthesize", {})
-        after = counts(self.probing.ask(owner, only=probed.get("asked", []), now=moment(context)))
+        after = counts(self.probing.ask(owner, only=probed.get("asked", []), budget=BUDGET, now=moment(context)))
         return {"probes": compared(probed, after), "store": metrics.take(self.store, owner)}
 
     def _asking(self, state: ReplayState, context: Context, name: str, ask: Callable[[], Result]) -> Result:

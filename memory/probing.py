@@ -27,7 +27,7 @@ FIRST = 10
 """A probe has found its memory when it is among so many first ones."""
 BUDGET = 500
 """Tokens within which evidence is looked for."""
-ASKED = 30
+ASKED = 20
 """Probes that are asked at a time."""
 BASES = 8
 """Memories that probes are made of at a time: what fits into one call."""
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
     found: bool
     """Whether that is among the first ten memories."""
     evidence: bool
-    """Whether that, or the message it was taken from, is within 500 tokens of all that was found."""
+    """Whether that, or the message it was taken from, is within the budget; False where there is none."""
 
 
 class Probing:
@@ -83,8 +83,7 @@ class Probing:
             dry_run: write nothing and ask no model; `bases` are the memories that probes would be made of.
 
         Returns:
-            `made` (how many, by what made them), `asked`, `found` and `evidence` (see `counts`), `missed` and `repaired` (ids of
-            memories); a model that failed is told of under `failed`, and `over` tells of a budget.
+            `made` (how many, by what made them), `asked` and `found` (see `counts`), `missed` and `repaired` (ids of memories); a model that failed is told of under `failed`, and `over` tells of a budget.
         """
         if n < 1:
             return {}
@@ -133,6 +132,7 @@ class Probing:
         n: int = ASKED,
         seed: str = "",
         only: Sequence[str] | None = None,
+        budget: int = 0,
         now: datetime | None = None,
     ) -> list[Answer]:
         """Ask probes of memory and return what came of each; nothing is counted or written.
@@ -142,6 +142,7 @@ class Probing:
             n: so many at most, drawn at random.
             seed: the same one draws the same of the same.
             only: ids of the probes that are asked, in the place of `n` drawn ones.
+            budget: tokens of memories and messages among which evidence is looked for; 0 leaves that out.
             now: the present.
         """
         with self.store.transaction(owner) as (connection, number):
@@ -152,13 +153,12 @@ class Probing:
                 drawn = np.random.default_rng(list(seed.encode())).choice(len(probes), n, replace=False)
                 probes = [probes[place] for place in sorted(drawn)]
             memories = [semantic.get(connection, number, probe.key) for probe in probes]
-        return [
-            self._answer(owner, probe, memory, now) for probe, memory in zip(probes, memories, strict=True) if memory
-        ]
+        pairs = [(probe, memory) for probe, memory in zip(probes, memories, strict=True) if memory]
+        return [self._answer(owner, probe, memory, budget, now) for probe, memory in pairs]
 
-    def _answer(self, owner: str, probe: Probe, memory: Memory, now: datetime | None) -> Answer:
+    def _answer(self, owner: str, probe: Probe, memory: Memory, budget: int, now: datetime | None) -> Answer:
         first = self.store.recall(owner, probe.text, k=FIRST, stores=("semantic",), now=now)
-        told = self.store.recall(owner, probe.text, budget=BUDGET, now=now)
+        told = self.store.recall(owner, probe.text, budget=budget, now=now) if budget else []
         return Answer(
             probe, memory, any(hit.id == memory.id for hit in first), any(_tells(hit, memory) for hit in told)
         )
@@ -180,10 +180,11 @@ def counts(answers: Sequence[Answer]) -> dict[str, Any]:
 
 
 def compared(done: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what probes say of a run: `made`, `asked`, `missed`, `repaired`, and shares (0..1) before and after.
+    """Return what probes say of a run: `made`, `asked`, `missed`, `repaired`, and three shares (0..1).
 
-    `recall` is the share that found their memory among the first ten, `evidence` the share that found its evidence within 500
-    tokens; None where none was asked. Probes whose memory went in the run count neither before nor after.
+    `recall_before` and `recall_after` are the shares that found their memory among the first ten, `evidence` is the share that
+    found its evidence within 500 tokens, at the end; None where none was asked. Probes whose memory went in the run are left
+    out of all three.
 
     Args:
         done: what `Probing.synthesize` returned.
@@ -191,7 +192,7 @@ def compared(done: Mapping[str, Any], after: Mapping[str, Any] | None = None) ->
     """
     asked = set((done if after is None else after).get("asked", ()))
 
-    def share(found: Mapping[str, Any] | None, what: str) -> float | None:
+    def share(found: Mapping[str, Any] | None, what: str = "found") -> float | None:
         return len(asked & set(found[what])) / len(asked) if found and asked else None
 
     return {
@@ -199,8 +200,9 @@ def compared(done: Mapping[str, Any], after: Mapping[str, Any] | None = None) ->
         "asked": len(asked),
         "missed": len(done.get("missed", ())),
         "repaired": len(done.get("repaired", ())),
-        **{f"{name}_before": share(done, what) for name, what in (("recall", "found"), ("evidence", "evidence"))},
-        **{f"{name}_after": share(after, what) for name, what in (("recall", "found"), ("evidence", "evidence"))},
+        "recall_before": share(done),
+        "recall_after": share(after),
+        "evidence": share(after, "evidence"),
     }
 
 

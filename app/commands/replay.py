@@ -48,7 +48,7 @@ def run(
     ] = None,
     probes: Annotated[
         int | None,
-        typer.Option(help="Questions asked of memory itself; 0 leaves them out. Default: 30.", show_default=False),
+        typer.Option(help="Questions asked of memory itself; 0 leaves them out. Default: 20.", show_default=False),
     ] = None,
     max_llm_calls: Annotated[int | None, typer.Option(help="Most model calls.", show_default=False)] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens.", show_default=False)] = None,
@@ -125,10 +125,13 @@ def _show(report: dict[str, Any]) -> None:
         out.print(plain(f"Not all was done: {report['partial']}"), style="yellow")
 
 
-def _found(probes: dict[str, Any], what: str = "recall") -> str:
+def _found(probes: dict[str, Any]) -> str:
     """Return the share that was found before and after, `80 % → 95 %`."""
-    shares = (probes[f"{what}_before"], probes[f"{what}_after"])
-    return " → ".join(f"{share:.0%}".replace("%", " %") for share in shares if share is not None)
+    return " → ".join(_percent(probes[name]) for name in ("recall_before", "recall_after") if probes[name] is not None)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def status(
@@ -153,7 +156,7 @@ def status(
     if found.mean_strength is not None:
         row(shown, "mean strength", f"{found.mean_strength:.3f}")
         row(shown, "mean replays", f"{found.mean_replayed:.2f}")
-    row(shown, "memories", f"{found.memories}" + ("" if found.used is None else f", {found.used:.0%} ever used"))
+    row(shown, "memories", f"{found.memories}" + ("" if found.used is None else f", {_percent(found.used)} ever used"))
     row(shown, "last run", when(found.last_run, settings.timezone) or "never")
     out.print(shown)
     if found.history:
@@ -169,11 +172,12 @@ def _show_effect(history: list[dict[str, Any]]) -> None:
     shown = table("At", "Strength", "Memories", "MB", "Used", "Probes found", "Within 500 tokens", "Calls", "Tokens")
     for one in history:
         store, usage = one["store"], one["usage"]
-        strength, used = (f"{store[name]:.2f}" if store[name] is not None else "" for name in ("mean_strength", "used"))
+        strength = "" if store["mean_strength"] is None else f"{store['mean_strength']:.2f}"
         row(
             shown,
             *(str(one["at"])[:16].replace("T", " "), strength, str(store["memories"])),
-            *(f"{store['bytes'] / 1e6:.1f}", used, _found(one["probes"]), _found(one["probes"], "evidence")),
+            *(f"{store['bytes'] / 1e6:.1f}", _percent(store["used"])),
+            *(_found(one["probes"]), _percent(one["probes"]["evidence"])),
             *(str(usage["llm_calls"]), str(usage["prompt_tokens"] + usage["completion_tokens"])),
         )
     if history:
