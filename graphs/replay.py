@@ -1,4 +1,4 @@
-"""Replay: begin → select → rehearse → plan → consolidate → resolve → forget → report, for one owner.
+"""Replay: begin → select → rehearse → synthesize → plan → consolidate → resolve → forget → report, for one owner.
 
 Each step that writes does so in one transaction with the note that it is done. A run that was killed is taken up by the
 next one that is asked for in the same way, or under the same id; what is done is not done again. A dry run goes through
@@ -18,11 +18,12 @@ from sqlalchemy import Connection
 from sharpwave.graphs.nodes import Node, needed
 from sharpwave.graphs.replay_run import Asked, Limits, asked_of, merged, summary
 from sharpwave.graphs.state import Context, context_of, moment
-from sharpwave.memory import batch, forget, runs
+from sharpwave.memory import batch, forget, metrics, runs
 from sharpwave.memory import consolidate as consolidation
 from sharpwave.memory.buffer import SIZE
 from sharpwave.memory.errors import BudgetExceeded, ModelError
 from sharpwave.memory.planning import KINDS
+from sharpwave.memory.probing import BUDGET, Probing, compared, counts
 from sharpwave.memory.records import new_id
 from sharpwave.memory.store import MemoryStore
 
@@ -54,6 +55,7 @@ class ReplayState(TypedDict, total=False):
     dry_run: bool
     run: str
     """Id of a run, to take it up or to ask for its report again."""
+    probes: int
     max_llm_calls: int
     max_tokens: int
     max_seconds: float
@@ -78,24 +80,26 @@ def build_replay(
     """Return the replay graph, uncompiled; it runs for the `user_id` of its context.
 
     Input is `n` (records to replay, 10; 0 is a run that does nothing), `strategy` (a name or names with shares), `rate`
-    (0.1), `cue`, `dry_run`, `run`, and the budgets `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a
+    (0.1), `cue`, `dry_run`, `run`, `probes` (questions asked of memory itself, 20; 0 leaves them out), and the budgets `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a
     partial report. Output is `report`; with `stream_mode="custom"` each step tells of itself.
 
     Args:
         memory: where it is remembered.
-        model: finds facts in what was said, and words summaries; without one, all of that is extractive.
+        model: finds facts in what was said, words summaries, and rephrases questions; without one, all of that is by rules.
         consolidate: takes the place of `sharpwave.memory.consolidate.Consolidator`. Its parts are done side by side.
         buffer: records of an owner that may be replayed.
         patience: seconds that a run waits in all while turns of the owner that came after it began are written.
     """
-    replay = _Replay(needed(memory), consolidate or consolidation.Consolidator(memory, model), buffer, patience)
+    work = consolidate or consolidation.Consolidator(memory, model)
+    replay = _Replay(needed(memory), Probing(memory, model), work, buffer, patience)
     graph: ReplayGraph = StateGraph(ReplayState, context_schema=Context)
-    for name in ("begin", "select", "rehearse", "plan", "consolidate", "resolve", "forget", "report"):
+    for name in ("begin", "select", "rehearse", "synthesize", "plan", "consolidate", "resolve", "forget", "report"):
         graph.add_node(name, replay.node(name))
     graph.add_edge(START, "begin")
     graph.add_conditional_edges("begin", lambda state: END if state.get("report") else "select", ["select", END])
     graph.add_edge("select", "rehearse")
-    graph.add_edge("rehearse", "plan")
+    graph.add_edge("rehearse", "synthesize")
+    graph.add_edge("synthesize", "plan")
     graph.add_conditional_edges("plan", _parts, ["consolidate", "resolve"])
     graph.add_edge("consolidate", "resolve")
     graph.add_edge("resolve", "forget")
@@ -130,11 +134,13 @@ class _Replay:
     def __init__(
         self,
         store: MemoryStore,
+        probing: Probing,
         consolidator: Consolidator,
         size: int,
         patience: float,
     ) -> None:
-        self.store, self.consolidator, self.size, self.patience = store, consolidator, size, patience
+        self.store, self.probing, self.consolidator = store, probing, consolidator
+        self.size, self.patience = size, patience
         self._limits: dict[str, Limits] = {}
 
     def node(self, name: str) -> Node:
@@ -208,6 +214,17 @@ class _Replay:
 
         return self._once(state, context, "rehearse", work)
 
+    def synthesize(self, state: ReplayState, context: Context) -> Result:
+        """Ask memory questions whose answer is known, and repair what they do not find."""
+        asked, run, now = _asked(state), state["replaying"]["run"], moment(context)
+        first = [one["id"] for one in state["steps"].get("rehearse", {}).get("replayed", [])]
+
+        def work() -> Result:
+            synthesize, dry_run = self.probing.synthesize, asked.dry_run
+            return synthesize(context.user_id, first, n=asked.probes, seed=run, now=now, run=run, dry_run=dry_run)
+
+        return self._asking(state, context, "synthesize", work)
+
     def plan(self, state: ReplayState, context: Context) -> Result:
         """Find what is to be consolidated."""
         return self._asking(state, context, "plan", lambda: {"parts": self._planned(state, context, CONSOLIDATED)})
@@ -256,6 +273,7 @@ class _Replay:
         more = {"resumed": is_["resumed"]}
         if asked.dry_run:
             return {"report": summary(is_["run"], asked, state["steps"]) | more}
+        more |= self._effect(state, context)
         with self.store.transaction(context.user_id, writes=True) as (connection, number):
             runs.step(connection, number, is_["run"], is_["by"], "report")
             run = runs.find(connection, number, is_["run"])
@@ -266,6 +284,12 @@ class _Replay:
             runs.finish(connection, number, run, made, moment(context))
             ended = runs.find(connection, number, run.run)
         return {"report": ended.result if ended else made}
+
+    def _effect(self, state: ReplayState, context: Context) -> Result:
+        """Ask the same questions again, and measure what the memory has become."""
+        owner, probed = context.user_id, state["steps"].get("synthesize", {})
+        after = counts(self.probing.ask(owner, only=probed.get("asked", []), budget=BUDGET, now=moment(context)))
+        return {"probes": compared(probed, after), "store": metrics.take(self.store, owner)}
 
     def _asking(self, state: ReplayState, context: Context, name: str, ask: Callable[[], Result]) -> Result:
         """Do a step that may ask a model, and note what came of it; one that fails is told of in the report."""

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from sharpwave.memory.errors import InputError
+from sharpwave.memory.probing import ASKED, compared
 from sharpwave.memory.rehearsal import RATE
 from sharpwave.memory.replay import checked
 from sharpwave.memory.usage import Account, Meter, metering, total
@@ -41,6 +42,7 @@ class Asked(BaseModel):
     rate: float = Field(default=RATE, gt=0, le=1, strict=True)
     cue: str | None = None
     dry_run: bool = False
+    probes: int = Field(default=ASKED, ge=0, strict=True)
     max_llm_calls: int | None = Field(default=None, ge=0)
     max_tokens: int | None = Field(default=None, ge=0)
     max_seconds: float | None = Field(default=None, gt=0)
@@ -55,7 +57,7 @@ class Asked(BaseModel):
         return value
 
     def kept(self) -> Result:
-        """Return what makes two requests the same: all but the budgets."""
+        """Return what makes two requests the same: all but the probes and the budgets."""
         return self.model_dump(include={"n", "strategy", "rate", "cue"})
 
     @property
@@ -150,9 +152,11 @@ def summary(run: str, asked: Asked, steps: Mapping[str, Result]) -> Result:
         "mean_increase": sum(gains) / len(gains) if gains else 0.0,
         **counts,
         "forgotten": len(forgotten),
+        "probes": compared(steps.get("synthesize", {})),
         "too_much_to_forget": bool(steps.get("forget", {}).get("stopped")),
         "ids": {
             "replayed": [one["id"] for one in replayed],
+            "repaired": steps.get("synthesize", {}).get("repaired", []),
             "consolidated": [one for part in done for one in part.get("ids", [])],
             "forgotten": [one["id"] for one in forgotten],
         },

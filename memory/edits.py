@@ -78,6 +78,7 @@ def edit(connection: Connection, owner: int, memory_id: str, text: str, embed: E
             "last_confirmed_at": at,
             "needs_review": False,
             "source": old.source.model_copy(update={"said_at": at}),
+            "metadata": {name: value for name, value in old.metadata.items() if name != semantic.FOUND_AS},
             "event_time": old.event_time if old.event_time and (old.event_time.phrase or "") in text else None,
         }
     )

@@ -127,9 +127,9 @@ def _memories(
         yield Doomed(store="memory", id=loose[place].id, text=loose[place].text, rule="capacity", reason=reason)
 
 
-# What went counts too: it was known when the questions were asked.
+# What went counts too: it was known when the questions were asked. What probes missed does not: nobody asked those.
 _KNOWN = """
-SELECT m.id, m.vector, coalesce(u.cited, 0) + coalesce(u.missed, 0) > 0
+SELECT m.id, m.vector, coalesce(u.cited, 0) > 0
 FROM memories m LEFT JOIN uses u ON u.owner = m.owner AND u.memory_id = m.id WHERE m.owner = ? AND m.current ORDER BY m.row
 """
 

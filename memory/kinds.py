@@ -1,5 +1,5 @@
 """The records of the other kinds of memory: what was lived (episodes), what works (procedures), who and what there is
-(entities), and which conversations there were (sessions).
+(entities), which conversations there were (sessions), and questions that test what can be found (probes).
 
 Each is one row (see `rows`), written anew as a whole; the event of each write holds it before and after.
 """
@@ -245,4 +245,42 @@ class Session(Kept):
         return " | ".join((*self.topics, *filter(None, [self.summary]))) or None
 
 
-KINDS: dict[str, type[Kept]] = {kind.kind: kind for kind in (Episode, Procedure, Entity, Session)}
+class Probe(Kept):
+    """A question whose answer is known: it tells whether a memory can still be found. No fact, and never recalled.
+
+    It is a record of its own and not a `Memory` marked `synthetic`, so that nothing that reads memories can meet it.
+    """
+
+    kind: ClassVar[str] = "probe"
+
+    status: Literal["active", "expired"] = "active"
+    """Expired once its memory says something else, or is gone."""
+    text: Text
+    derived_from: tuple[str, ...] = Field(min_length=1)
+    """Id of the memory that answers it."""
+    version: int
+    """Version of that memory."""
+    synthetic: bool = True
+    """False for a question that somebody has asked."""
+    importance: float = Field(default=0.4, ge=0, le=1)
+    words: tuple[Text, ...] = ()
+    """Other words by which the memory may be looked for."""
+    by: str
+    """What made it, with its version: `rules/1` from the words of the memory, `llm/1`, or `asked/1` for a real question."""
+    thread: str | None = None
+    message_id: str | None = None
+    """Of the message in which it was asked, where it was."""
+    created_at: UtcTime
+
+    @property
+    def moment(self) -> datetime:
+        """When it was made."""
+        return self.created_at
+
+    @property
+    def key(self) -> str:
+        """The memory that answers it."""
+        return self.derived_from[0]
+
+
+KINDS: dict[str, type[Kept]] = {kind.kind: kind for kind in (Episode, Procedure, Entity, Session, Probe)}

@@ -1,7 +1,7 @@
 """Moving one owner's memory between stores, as lines of JSON that people can read.
 
 The first line is a header. The others are memories (all versions, oldest first), utterances in the order they were said,
-episodes, procedures, entities and sessions, tool uses, and events, the history, which is there to be read and is not
+episodes, procedures, entities, sessions and probes, tool uses, and events, the history, which is there to be read and is not
 imported: the store that imports keeps a log of its own.
 """
 
@@ -27,7 +27,7 @@ FORMAT, VERSION = "sharpwave-memory", 1
 BATCH = 500
 MOST_VERSIONS = 10**6
 COUNTED = ("memories", "utterances", "records", "tool_uses", "events")
-"""What the header counts; records are episodes, procedures, entities and sessions."""
+"""What the header counts; records are episodes, procedures, entities, sessions and probes."""
 TYPE = "entity_type"
 """What the type of an entity is called in a line, where `type` says which record it is."""
 MODELS: dict[str, type[Record]] = {"memory": Memory, "utterance": Utterance, "tool_use": ToolUse, **KINDS}
@@ -43,7 +43,7 @@ class Imported(Record):
     memories: int
     utterances: int
     records: int
-    """Episodes, procedures, entities and sessions."""
+    """Episodes, procedures, entities, sessions and probes."""
     tool_uses: int
     known: int
     masked: int = 0
@@ -113,7 +113,7 @@ def load(store: "MemoryStore", owner: str, lines: Iterable[str | bytes]) -> Impo
 
 
 def _put_records(store: "MemoryStore", owner: str, records: Sequence[Kept]) -> int:
-    """Keep episodes, procedures, entities and sessions from elsewhere; those that are there already are left alone."""
+    """Keep episodes, procedures, entities, sessions and probes from elsewhere; those that are there already are left alone."""
     at = times.now()
     store.embed([record.searched for record in records if record.searched])
     with store.transaction(owner, writes=True) as (connection, number):

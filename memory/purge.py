@@ -33,8 +33,8 @@ class About(NamedTuple):
     utterances: list[tuple[int, str, str]]
     """Row, thread and message id."""
     records: list[str]
-    """Ids of episodes, sessions and the like that come from those messages, hold the words of the memory, or were learned from
-    such a record."""
+    """Ids of episodes, sessions and the like that come from those messages, hold the words of the memory, are derived from it, or
+    were learned from such a record."""
 
 
 def of_owner(connection: Connection, number: int, owner: str) -> Target:
@@ -92,7 +92,8 @@ def _with_derived(connection: Connection, number: int, ids: Sequence[str]) -> li
 
 
 def _telling(connection: Connection, number: int, ids: Sequence[str], said: set[tuple[str, str]]) -> list[str]:
-    """Return the ids of records that come from these messages, hold the words of these memories, or were learned from such."""
+    """Return the ids of records that come from these messages, hold the words of these memories, are derived from one, or were
+    learned from such a record."""
     words = _words_of(connection, number, ids)
     kept = connection.exec_driver_sql(
         "SELECT id, record FROM records WHERE owner = ?" if words else "SELECT 1, 1 WHERE ? < 0", (number,)
@@ -101,6 +102,7 @@ def _telling(connection: Connection, number: int, ids: Sequence[str], said: set[
     found = []
     for record_id, record in records:
         holding = any(word in semantic.folded(part) for part in words_in(record) for word in words)
+        holding = holding or not {*ids}.isdisjoint(record.get("derived_from", ()))
         if holding or (record.get("thread"), record.get("message_id")) in said:
             found.append(record_id)
     learned = [record_id for record_id, record in records if {*record.get("learned_from", ())} & {*found}]

@@ -227,7 +227,7 @@ records = Table(
     Index("records_key", "owner", "kind", "key"),
     Index("records_thread", "owner", "kind", "thread"),
 )
-"""Episodes, procedures, entities and sessions (see `rows`); `terms` are hashes of the words that each is searched for."""
+"""Episodes, procedures, entities, sessions and probes (see `rows`); `terms` are hashes of the words that each is searched for."""
 
 tool_uses = Table(
     "tool_uses",

@@ -24,6 +24,8 @@ VIEW = "memory_terms"
 LIVE = "current AND status = 'active'"
 CORE = "core:"
 """What the tag of a core memory block begins with: it says where a memory is shown, not what it is about."""
+FOUND_AS = "found_as"
+"""Key of `metadata`: a list of words that a memory is found by beside those of its text; see `repair`."""
 BELIEVED = 0.5
 """Least confidence of what is in the current view. What is doubted more stays live, and may be confirmed again."""
 
@@ -50,11 +52,18 @@ def _dates(memory: Memory) -> str:
 
 
 def index_terms(memory: Memory) -> list[str]:
-    """Return the terms a memory is found by: its dates, its words, its subject, and the words for its slot."""
+    """Return the terms a memory is found by: its dates, its words, its subject, the words for its slot, and `FOUND_AS`."""
     subject = "" if memory.subject == "user" else memory.subject
     slot = aliases(memory.attribute) if memory.attribute else ""
     tags = " ".join(tag for tag in memory.tags if not tag.startswith(CORE))
-    return keywords.terms(f"{_dates(memory)} {subject} {memory.text} {memory.value or ''} {slot} {tags}")
+    words = " ".join(found_as(memory))
+    return keywords.terms(f"{_dates(memory)} {subject} {memory.text} {memory.value or ''} {slot} {tags} {words}")
+
+
+def found_as(memory: Memory) -> list[str]:
+    """Return the words of `FOUND_AS`."""
+    words = memory.metadata.get(FOUND_AS)
+    return [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
 
 
 def put(connection: Connection, owner: int, memory: Memory, vector: np.ndarray) -> None:
@@ -86,6 +95,17 @@ def rewrite(connection: Connection, owner: int, memory: Memory) -> None:
         # The index knows of all this only whether a version is live.
         .values(indexed=memories.c.indexed & (memories.c.status == memory.status), **_columns(memory))
     )
+
+
+def reword(connection: Connection, owner: int, memory: Memory) -> None:
+    """Change by which words (`FOUND_AS`) a version that exists is found."""
+    rewrite(connection, owner, memory)
+    key = (memories.c.owner == owner, memories.c.id == memory.id, memories.c.version == memory.version)
+    row, before = connection.execute(select(memories.c.row, memories.c.term_count).where(*key)).one()
+    found = index_terms(memory)
+    connection.execute(memories.update().where(memories.c.row == row).values(term_count=len(found)))
+    keywords.index(connection, VIEW, [(row, owner, found)])
+    add_statistics(connection, owner, VIEW, 0, len(found) - before)
 
 
 def _columns(memory: Memory) -> dict[str, Any]:

@@ -78,5 +78,10 @@ def _threads(connection: Connection, number: int | None) -> int:
     return int(connection.execute(select(func.count()).select_from(threads.subquery())).scalar_one())
 
 
+def size(home: Path) -> int:
+    """Return the size of all files of a store, in bytes."""
+    return _size(home, "**/*")
+
+
 def _size(folder: Path, pattern: str) -> int:
     return sum(path.stat().st_size for path in folder.glob(pattern) if path.is_file())

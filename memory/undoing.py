@@ -35,7 +35,7 @@ def take_back(connection: Connection, owner: int, memory: Memory, before: Memory
     return again
 
 
-UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "KEEP", "RELEASE", "EXPIRE", "MERGE")
+UNDOABLE = ("ADD", "UPDATE", "DELETE", "NOOP", "RESTORE", "PIN", "KEEP", "RELEASE", "EXPIRE", "MERGE", "REPAIR")
 """Operations that can be taken back."""
 
 
@@ -63,7 +63,7 @@ def undo(connection: Connection, owner: int, event: ledger.Event, embed: Embed, 
         and before["version"] == current.version
     ):
         result = Memory(**before).model_copy(update={"needs_review": before["needs_review"] or current.needs_review})
-        semantic.rewrite(connection, owner, result)
+        (semantic.reword if event.op == "REPAIR" else semantic.rewrite)(connection, owner, result)
     else:
         result = take_back(connection, owner, current, Memory(**before), embed, at)
     ledger.raise_revision(connection, owner)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sqlalchemy import Connection
 
-from sharpwave.memory import buffer, runs, times
+from sharpwave.memory import buffer, metrics, runs, times
 from sharpwave.memory.ledger import from_timestamp
 from sharpwave.memory.sql import fetch, fetch_one
 from sharpwave.memory.store import MemoryStore
@@ -41,7 +41,7 @@ def news(connection: Connection, owner: int, now: datetime) -> News:
     due = "SELECT count(*) FROM uses WHERE owner = ? AND buffered AND due_at <= ?"
     last = """
         SELECT max(at) FROM (SELECT max(queued_at) AS at FROM turns WHERE owner = ?1 UNION ALL
-        SELECT max(at) FROM events WHERE owner = ?1 AND op NOT IN ('REPLAY', 'EXPIRE'))
+        SELECT max(at) FROM events WHERE owner = ?1 AND op NOT IN ('REPLAY', 'EXPIRE', 'PROBE', 'REPAIR'))
     """
     at = fetch_one(connection, last, (owner,))
     ((troubles, ended),) = fetch(connection, happened, (owner,))
@@ -90,6 +90,12 @@ class Status(NamedTuple):
     due: int
     mean_strength: float | None
     mean_replayed: float | None
+    memories: int
+    """Memories that are live."""
+    used: float | None
+    """Share of them, 0..1, that was ever recalled or cited."""
+    bytes: int
+    """Size of all files in the folder, everybody's."""
     last_run: datetime | None
     history: list[dict[str, Any]]
     """The latest runs, the newest first: `run`, `at`, `strategy`, `ids`, and what came of them."""
@@ -97,9 +103,9 @@ class Status(NamedTuple):
 
 def status(store: MemoryStore, owner: str, *, last: int = 10, now: Callable[[], datetime] = times.now) -> Status:
     """Return how replay stands for an owner, with the `last` runs."""
-    means = "SELECT count(*), avg(strength), avg(replayed) FROM uses WHERE owner = ? AND buffered"
+    means = "SELECT count(*), avg(replayed) FROM uses WHERE owner = ? AND buffered"
     with store.transaction(owner) as (connection, number):
-        ((held, strength, replayed),) = fetch(connection, means, (number,))
+        ((held, replayed),) = fetch(connection, means, (number,))
         latest = runs.history(connection, number, last)
         came = news(connection, number, now())
         ended = runs.count(connection, number)
@@ -111,8 +117,8 @@ def status(store: MemoryStore, owner: str, *, last: int = 10, now: Callable[[], 
         buffer_size=buffer.SIZE,
         new=came.new,
         due=came.due,
-        mean_strength=strength,
         mean_replayed=replayed,
+        **metrics.take(store, owner),
         last_run=done[0].ended_at if done else None,
         history=[{"run": run.run, "at": run.begun_at.isoformat(), **(run.result or {})} for run in done],
     )

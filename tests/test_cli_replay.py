@@ -129,6 +129,28 @@ def test_lengths_of_time_and_hours() -> None:
             pause(text)
 
 
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_plot_of_the_runs_so_far(run: Run, tmp_path: Path, kind: str) -> None:
+    for number in ("1", "2"):
+        run("run", "-u", "ana", "-n", number)
+    picture = tmp_path / f"replay.{kind}"
+    drawn = run("plot", "-u", "ana", "--out", str(picture), "--json").json
+    assert drawn["runs"] == 2 and picture.read_bytes()[:5] == (b"\x89PNG\r" if kind == "png" else b"<?xml")
+    told = run("status", "-u", "ana").out
+    assert "Probes found" in told and "memories" in told
+
+
+def test_a_plot_that_cannot_be_drawn_says_why(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = str(tmp_path / "replay.png")
+    assert "no replay to draw" in run("plot", "-u", "ana", "--out", out).err
+    run("run", "-u", "ana")
+    assert ".png or .svg" in run("plot", "-u", "ana", "--out", str(tmp_path / "replay.gif")).err
+    assert "cannot be written" in run("plot", "-u", "ana", "--out", str(tmp_path / "no" / "replay.png")).err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = run("plot", "-u", "ana", "--out", out)
+    assert ended.code == 2 and "sharpwave[plots]" in ended.err and not Path(out).exists()
+
+
 SERVICE = """
     import sys
     sys.path.insert(0, {tests!r})

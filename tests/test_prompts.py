@@ -24,6 +24,7 @@ DECLARED = {
     "read": {"words"},
     "read_answer": set(),
     "operate": set(),
+    "probe": set(),
 }
 
 

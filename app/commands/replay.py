@@ -1,9 +1,10 @@
-"""`sharpwave replay run`, `status` and `schedule`: rehearse, consolidate and forget; now, or whenever there is a reason."""
+"""`sharpwave replay run`, `status`, `plot` and `schedule`: rehearse, consolidate and forget; now, or whenever there is a reason."""
 
 import json
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,6 +18,8 @@ StrategyOption = Annotated[
     str,
     typer.Option("--strategy", "-s", help="What is replayed: a name, or names with shares as in recent=2,random=1."),
 ]
+DRAWN = 1000
+"""Runs that are drawn, the latest."""
 NumberOption = Annotated[int, typer.Option("-n", "--number", help="Records to replay.")]
 RateOption = Annotated[float, typer.Option("--rate", help="Strength that a replay adds, above 0 and at most 1.")]
 CueOption = Annotated[
@@ -27,7 +30,7 @@ CueOption = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     group = typer.Typer(help="Rehearse, consolidate and forget.", no_args_is_help=True)
-    for command in (run, status, schedule):
+    for command in (run, status, plot, schedule):
         group.command(command.__name__)(command)
     app.add_typer(group, name="replay")
 
@@ -43,6 +46,10 @@ def run(
     run_id: Annotated[
         str | None, typer.Option("--run", help="Id of a run: to take it up, or see its report.", show_default=False)
     ] = None,
+    probes: Annotated[
+        int | None,
+        typer.Option(help="Questions asked of memory itself; 0 leaves them out. Default: 20.", show_default=False),
+    ] = None,
     max_llm_calls: Annotated[int | None, typer.Option(help="Most model calls.", show_default=False)] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens.", show_default=False)] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Most seconds.", show_default=False)] = None,
@@ -56,6 +63,7 @@ def run(
     owner = user_of(settings, user)
     more = {
         "run": run_id,
+        "probes": probes,
         "max_llm_calls": max_llm_calls,
         "max_tokens": max_tokens,
         "max_seconds": max_seconds,
@@ -105,6 +113,9 @@ def _show(report: dict[str, Any]) -> None:
     for name in ("run", "strategy", "replayed", "strengthened", "merged", "derived", "settled", "forgotten"):
         row(shown, name, str(report[name]))
     row(shown, "mean increase", f"{report['mean_increase']:.3f}")
+    if report["probes"]["asked"]:
+        row(shown, "probes", f"{report['probes']['asked']} asked, {_found(report['probes'])} found")
+        row(shown, "repaired", str(report["probes"]["repaired"]))
     out.print(shown)
     for one in report.get("would", {}).get("forget", {}).get("forgotten", []):
         out.print(plain(f"{one['text']}: {done} forgotten ({one['reason']})"))
@@ -112,6 +123,15 @@ def _show(report: dict[str, Any]) -> None:
         out.print(plain("Nothing was forgotten: too much would have gone at once."), style="yellow")
     if report["partial"]:
         out.print(plain(f"Not all was done: {report['partial']}"), style="yellow")
+
+
+def _found(probes: dict[str, Any]) -> str:
+    """Return the share that was found before and after, `80 % → 95 %`."""
+    return " → ".join(_percent(probes[name]) for name in ("recall_before", "recall_after") if probes[name] is not None)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def status(
@@ -136,6 +156,7 @@ def status(
     if found.mean_strength is not None:
         row(shown, "mean strength", f"{found.mean_strength:.3f}")
         row(shown, "mean replays", f"{found.mean_replayed:.2f}")
+    row(shown, "memories", f"{found.memories}" + ("" if found.used is None else f", {_percent(found.used)} ever used"))
     row(shown, "last run", when(found.last_run, settings.timezone) or "never")
     out.print(shown)
     if found.history:
@@ -144,6 +165,44 @@ def status(
         for one in found.history:
             row(past, str(one["at"])[:16].replace("T", " "), *(str(one.get(name, "")) for name in columns))
         out.print(past)
+        _show_effect([one for one in found.history if "store" in one])
+
+
+def _show_effect(history: list[dict[str, Any]]) -> None:
+    shown = table("At", "Strength", "Memories", "MB", "Used", "Probes found", "Within 500 tokens", "Calls", "Tokens")
+    for one in history:
+        store, usage = one["store"], one["usage"]
+        strength = "" if store["mean_strength"] is None else f"{store['mean_strength']:.2f}"
+        row(
+            shown,
+            *(str(one["at"])[:16].replace("T", " "), strength, str(store["memories"])),
+            *(f"{store['bytes'] / 1e6:.1f}", _percent(store["used"])),
+            *(_found(one["probes"]), _percent(one["probes"]["evidence"])),
+            *(str(usage["llm_calls"]), str(usage["prompt_tokens"] + usage["completion_tokens"])),
+        )
+    if history:
+        out.print(shown)
+
+
+def plot(
+    context: typer.Context,
+    to: Annotated[Path, typer.Option("--out", help="File to write, .png or .svg.", show_default=False)],
+    user: UserOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw strength, size and probe recall over time (extra `plots`)."""
+    from sharpwave.memory import waking
+    from sharpwave.plots import draw
+
+    settings = settings_of(context)
+    owner = user_of(settings, user)
+    with opened(settings) as store:
+        history = waking.status(store, owner, last=DRAWN).history
+    draw(history, to)
+    if as_json:
+        print_json({"user": owner, "file": str(to), "runs": len(history)})
+    else:
+        out.print(plain(f"{len(history)} runs were drawn into {to}."))
 
 
 def schedule(
