@@ -137,7 +137,7 @@ def test_a_plot_of_the_runs_so_far(run: Run, tmp_path: Path, kind: str) -> None:
     drawn = run("plot", "-u", "ana", "--out", str(picture), "--json").json
     assert drawn["runs"] == 2 and picture.read_bytes()[:5] == (b"\x89PNG\r" if kind == "png" else b"<?xml")
     told = run("status", "-u", "ana").out
-    assert "Probes found" in told and "memories" in told
+    assert "Evidence" in told and "100 %" in told and "memories" in told
 
 
 def test_a_plot_that_cannot_be_drawn_says_why(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

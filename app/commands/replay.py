@@ -126,8 +126,9 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _found(probes: dict[str, Any]) -> str:
-    """Return the share that was found before and after, `80 % → 95 %`."""
-    return " → ".join(_percent(probes[name]) for name in ("recall_before", "recall_after") if probes[name] is not None)
+    """Return the share that was found before and after, `80 → 95 %`."""
+    shares = (probes["recall_before"], probes["recall_after"])
+    return " → ".join(_percent(share) for share in shares if share is not None).replace(" % →", " →")
 
 
 def _percent(share: float | None) -> str:
@@ -169,15 +170,14 @@ def status(
 
 
 def _show_effect(history: list[dict[str, Any]]) -> None:
-    shown = table("At", "Strength", "Memories", "MB", "Used", "Probes found", "Within 500 tokens", "Calls", "Tokens")
+    shown = table("At", "Strength", "Memories", "MB", "Found", "Evidence", "Calls", "Tokens")
     for one in history:
         store, usage = one["store"], one["usage"]
         strength = "" if store["mean_strength"] is None else f"{store['mean_strength']:.2f}"
         row(
             shown,
             *(str(one["at"])[:16].replace("T", " "), strength, str(store["memories"])),
-            *(f"{store['bytes'] / 1e6:.1f}", _percent(store["used"])),
-            *(_found(one["probes"]), _percent(one["probes"]["evidence"])),
+            *(f"{store['bytes'] / 1e6:.1f}", _found(one["probes"]), _percent(one["probes"]["evidence"])),
             *(str(usage["llm_calls"]), str(usage["prompt_tokens"] + usage["completion_tokens"])),
         )
     if history:
