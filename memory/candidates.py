@@ -102,10 +102,13 @@ def _lengths(connection: Connection, view: str, rows: np.ndarray) -> np.ndarray:
 
 def best_live(connection: Connection, view: View, k: int) -> list[int]:
     """Return the row numbers of the `k` highest scores among live memories: what was retracted takes nobody's place."""
-    if len(view.rows) <= k:
-        return view.best(k)
-    live = semantic.live_among(connection, view.rows.tolist())
-    return [row for row in view.best(SCANNED) if row in live][:k]
+    ranked, found = view.best(SCANNED), list[int]()
+    for at in range(0, len(ranked), 3 * k):  # as a rule the first of these holds enough that live
+        if len(found) < k:
+            some = ranked[at : at + 3 * k]
+            live = semantic.live_among(connection, some)
+            found += [row for row in some if row in live]
+    return found[:k]
 
 
 def pending_rows(connection: Connection, table: Table, owner: int) -> list[int]:
