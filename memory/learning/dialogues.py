@@ -33,8 +33,6 @@ _WEIGHTS = {
     "quote": 0.4,
     "chat": 0.9,
 }
-_TWINS = 4
-"""How often the same is told of one more thing, as against anything else: likeness without sameness has to be learned."""
 _USERS_OWN = frozenset({"correct", "maybe", "quote", "chat"})
 """Kinds of turn that an extractor makes no statement of."""
 
@@ -110,8 +108,8 @@ def phrasings(split: Split) -> list[str]:
     return [text for entry in lists for text in ([entry] if isinstance(entry, str) else entry)]
 
 
-_NO_WORDING = frozenset({"name", "many", "flips", "values", "things"})
-_NEUTRAL = ("values", "things", "say", "against", "of", "of_against")
+_NO_WORDING = frozenset({"name", "many", "flips", "values"})
+_NEUTRAL = ("values", "say", "against", "of", "of_against")
 """Entries of a predicate that tell what is so, and not that anything changes."""
 
 
@@ -168,13 +166,11 @@ class _Maker:
     # What can be said
 
     def _new(self, who: str) -> tuple[str, int, None] | None:
-        names = [name for name, rule in self.predicates.items() for _ in range(_TWINS if "things" in rule else 1)]
-        name = self.rng.choice(names)
+        name = self.rng.choice(list(self.predicates))
         rule = self.predicates[name]
-        thing = self.rng.choice(rule["things"]) if "things" in rule else None
-        if not rule.get("many") and self._holds(who, name, thing):
+        if not rule.get("many") and any(held == (who, name) for held in self.true.values()):
             return None
-        fact = self._fresh(who, name, thing)
+        fact = self._fresh(who, name)
         if fact is None:
             return None
         more = bool(rule.get("many")) and (who, name) in self.true.values() and self.rng.random() < 0.5
@@ -219,8 +215,7 @@ class _Maker:
             return None
         old = self.rng.choice(held)
         who, name = self.true[old]
-        thing = self.dialogue.facts[old].slot[2] if "things" in self.predicates[name] else None
-        new = self._opposite(old) if self._flips(name) else self._fresh(who, name, thing)
+        new = self._opposite(old) if self._flips(name) else self._fresh(who, name)
         if new is None:
             return None
         del self.true[old]
@@ -240,8 +235,7 @@ class _Maker:
 
     def _past(self) -> tuple[str, int, None] | None:
         who, name = self.rng.choice([self.me, *self.people]), self.rng.choice(list(self.predicates))
-        thing = self.rng.choice(self.predicates[name].get("things", [None]))
-        fact = self._fresh(who, name, thing, former=True)
+        fact = self._fresh(who, name, former=True)
         if fact is None:
             return None
         self.lasting.add(fact)
@@ -251,8 +245,7 @@ class _Maker:
     def _nothing(self, kind: str) -> tuple[str, None, None] | None:
         name = self.rng.choice(list(self.predicates))
         value = self.rng.choice(self.predicates[name]["values"])
-        thing = self.rng.choice(self.predicates[name].get("things", [""]))
-        clause = self.rng.choice(self.predicates[name]["say"]).replace("{v}", value).replace("{t}", thing)
+        clause = self.rng.choice(self.predicates[name]["say"]).replace("{v}", value)
         text = self.rng.choice(self.wrap[kind])
         return text.replace("{c}", clause).replace("{v}", value), None, None
 
@@ -261,18 +254,12 @@ class _Maker:
     def _flips(self, name: str) -> bool:
         return bool(self.predicates[name].get("flips"))
 
-    def _holds(self, who: str, name: str, thing: str | None) -> bool:
-        """Whether a value of this predicate holds already, for this thing where it is one of several."""
-        slots = (self.dialogue.facts[fact].slot for fact in self.true)
-        return any(slot[:2] == (who, name) and thing in (None, slot[-1]) for slot in slots)
-
-    def _fresh(self, who: str, name: str, thing: str | None, *, former: bool = False) -> int | None:
+    def _fresh(self, who: str, name: str, *, former: bool = False) -> int | None:
         if not self.values[name] or len(self.dialogue.facts) >= MOST_FACTS:
             return None
         value, rule = self.values[name].pop(), self.predicates[name]
-        kept = [thing] if thing else [value] if rule.get("many") else []
-        slot = (who, name, *(["former", value, thing or ""] if former else kept))
-        question = self._question(rule["ask"], who, value).replace("{t}", thing or "")
+        slot = (who, name, *(["former", value] if former else [value] if rule.get("many") else []))
+        question = self._question(rule["ask"], who, value)
         self.dialogue.facts.append(Fact(slot, value, f"{question} In the past." if former else question))
         return len(self.dialogue.facts) - 1
 
@@ -301,8 +288,7 @@ class _Maker:
     def _filled(self, clause: str, fact: int, old: int | None = None) -> str:
         value = self.dialogue.facts[fact].value.removeprefix("not ")
         before = self.dialogue.facts[old].value.removeprefix("not ") if old is not None else ""
-        slot = self.dialogue.facts[fact].slot
-        return clause.replace("{v}", value).replace("{o}", before).replace("{S}", slot[0]).replace("{t}", slot[-1])
+        return clause.replace("{v}", value).replace("{o}", before).replace("{S}", self.dialogue.facts[fact].slot[0])
 
     def _wrapped(self, kind: str, clause: str, old: int | None = None) -> str:
         """Put a clause into a wrapping of a kind; most statements about a named person have wrappings of their own."""
@@ -312,7 +298,7 @@ class _Maker:
         fits = [
             w
             for w in self.wrap[kind]
-            if "{o}" not in w or (old is not None and not self._flips(self.dialogue.facts[old].slot[1]))
+            if "{o}" not in w or (old is not None and len(self.dialogue.facts[old].slot) == 2)
         ]
         if plain or not fits:
             return clause
