@@ -17,12 +17,14 @@ import numpy as np
 from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory.applying import new_memory
+from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.learned import LearnedPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.embed import LocalEmbeddings, embedding_array
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
-from sharpwave.memory.learning.checkpoint import load
+from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
 from sharpwave.memory.learning.network import ADD, FIRST, Scores, Weights, scores
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Recall, Score, Turn
@@ -120,9 +122,9 @@ def _recall(memory: Memory, cosine: float) -> Recall:
     )
 
 
-def by_rules(conversation: Conversation) -> set[int]:
-    """Return the turns that the keyless writing path keeps: gate, rules that extract, rules that decide."""
-    extractor, policy = RulesExtractor(), RulesPolicy()
+def by_policy(conversation: Conversation, policy: Policy) -> set[int]:
+    """Return the turns that the keyless writing path keeps: gate, rules that extract, a policy that decides."""
+    extractor = RulesExtractor()
     kept: dict[str, tuple[int, Memory]] = {}
     for at, turn in enumerate(conversation.turns):
         for candidate in extractor.extract(turn, []) if worth_reading(turn) else []:
@@ -155,14 +157,19 @@ def as_large(conversation: Conversation, weights: Weights, size: int) -> set[int
     return best
 
 
-def measure(conversations: Sequence[Conversation], weights: Weights) -> list[dict[str, float]]:
-    """Return, for each conversation, the shares of turns and of evidence that are kept: by rules, and by the network."""
+def measure(conversations: Sequence[Conversation], checkpoint: Checkpoint) -> list[dict[str, float]]:
+    """Return, for each conversation, the shares of turns and of evidence that are kept: by the writing path with rules and with
+    the learned policy, by the network alone, and by it at the size that rules come to."""
     rows = []
     for conversation in conversations:
-        count, rules = len(conversation.turns), by_rules(conversation)
-        free, equal = by_network(conversation, weights), as_large(conversation, weights, len(rules))
+        count, rules = len(conversation.turns), by_policy(conversation, RulesPolicy())
         row = {"turns": float(count)}
-        for name, kept in (("rules", rules), ("network", free), ("network_as_large_as_rules", equal)):
+        for name, kept in (
+            ("rules", rules),
+            ("learned", by_policy(conversation, LearnedPolicy(checkpoint))),
+            ("network", by_network(conversation, checkpoint.weights)),
+            ("network_as_large_as_rules", as_large(conversation, checkpoint.weights, len(rules))),
+        ):
             row[f"{name}/turns"] = round(len(kept) / count, 4)
             row[f"{name}/evidence"] = round(stored(conversation, kept), 4)
         rows.append(row)
@@ -171,7 +178,7 @@ def measure(conversations: Sequence[Conversation], weights: Weights) -> list[dic
 
 def main(path: Path) -> dict[str, Any]:
     """Measure the network that comes with the package on a LoCoMo file."""
-    rows = measure(read(path, LocalEmbeddings()), load().weights)
+    rows = measure(read(path, LocalEmbeddings()), load())
     return {
         "conversations": rows,
         "mean": {key: round(float(np.mean([row[key] for row in rows])), 4) for key in rows[0]},

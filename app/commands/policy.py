@@ -11,7 +11,6 @@ from sharpwave.memory.errors import InputError
 from sharpwave.showing import plain, row, table, when
 
 if TYPE_CHECKING:
-    from sharpwave.benchmarks.scoring import CaseScore
     from sharpwave.memory.decide import Policy
 
 Method = Literal["grpo", "supervised", "both"]
@@ -126,8 +125,14 @@ def compare(
         _compare_log(context, one, other, user, as_json)
         return
     from sharpwave.benchmarks.compare import compare as compared
+    from sharpwave.benchmarks.write import evaluate as written
+    from sharpwave.commands.bench_write import cases_of, extractor_of
+    from sharpwave.models import embeddings
 
-    scores = [_scores(context, name, dataset, data, split) for name in (one, other)]
+    encoder = embeddings(settings_of(context))
+    policies = [_policy(name, encoder) for name in (one, other)]
+    cases = [case for case in cases_of(dataset, data, split) if case.language == "en"]
+    scores = [written(extractor_of(dataset, "rules", None), policy, cases, encoder) for policy in policies]
     found = {"dataset": dataset, "policies": [one, other], **compared(*scores)}
     if as_json:
         print_json(found)
@@ -146,18 +151,6 @@ def compare(
         )
     out.print(shown)
     out.print(plain(f"{other} {'may' if found['promote'] else 'may not'} take the place of {one}."))
-
-
-def _scores(
-    context: typer.Context, name: str, dataset: Any, data: Path | None, split: Literal["tune", "held", "all"]
-) -> "list[CaseScore]":
-    from sharpwave.benchmarks.write import evaluate as written
-    from sharpwave.commands.bench_write import cases_of, extractor_of
-    from sharpwave.models import embeddings
-
-    encoder = embeddings(settings_of(context))
-    cases = [case for case in cases_of(dataset, data, split) if case.language == "en"]
-    return written(extractor_of(dataset, "rules", None), _policy(name, encoder), cases, encoder)
 
 
 def _policy(name: str, encoder: Any) -> "Policy":

@@ -8,12 +8,10 @@ memories near it, end it, or say it again? Where it is not sure, the rules' ADD 
 from collections.abc import Sequence
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import repeats
-from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
 from sharpwave.memory.learning.network import ADD, FIRST, NOOP, scores
@@ -67,12 +65,6 @@ class LearnedPolicy:
         decided = self._network.decide_one(candidate, near)
         sure = decided.target is not None and decided.confidence >= self._least
         return [decided.model_copy(update={"policy": self.name})] if sure else []
-
-
-def keyless(embeddings: Embeddings) -> Policy:
-    """Return what decides where no model and nobody says otherwise: the learned policy, with an embedder that it does not know
-    rules."""
-    return LearnedPolicy() if isinstance(embeddings, LocalEmbeddings) else RulesPolicy()
 
 
 class Network:
