@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from types import MappingProxyType
 
 import numpy as np
 
@@ -19,6 +20,8 @@ ASKING = 3
 """Days from one asking to the next."""
 ASKED = 6
 """Questions asked each time, for feedback."""
+PROBES = 20
+"""Questions of the past that are asked again a night, and after which what they no longer find is repaired."""
 STRENGTH = 0.5
 """Strength of what was never replayed."""
 
@@ -107,6 +110,10 @@ class Memory:
     difficulty: np.ndarray = field(init=False)
     due: np.ndarray = field(init=False)
     questions: list[np.ndarray] = field(default_factory=list)
+    probes: list[tuple[Asked, np.ndarray]] = field(default_factory=list)
+    """Questions that were answered, each with the records that it cited."""
+    found_as: dict[str, set[int]] = field(default_factory=dict)
+    """Records by the words that repair has added to them."""
 
     def __post_init__(self) -> None:
         n = len(self.life.at)
@@ -132,7 +139,7 @@ class Memory:
 
     def hear(self, question: Asked) -> None:
         """Answer a question, and learn from how that went."""
-        found = answer(self.life.world, self.kept, question)[:10]
+        found = self.answer(question)[:10]
         self.recalled[found] += 1
         self.used[found] = self.day
         gold = question.gold[
@@ -143,6 +150,21 @@ class Memory:
         self.cited[gold[hit]] += 1
         self.missed[gold[~hit]] += 1
         self.questions.append(question.vector)
+        if hit.any():
+            self.probes.append((question, gold[hit]))
+
+    def answer(self, question: Asked) -> np.ndarray:
+        """Return the records that are kept, those that answer best first."""
+        return answer(self.life.world, self.kept, question, self.found_as)
+
+    def repair(self) -> None:
+        """Ask some questions of the past again; what they once cited and no longer find gets their words."""
+        for at in self.rng.permutation(len(self.probes))[:PROBES]:
+            question, cited = self.probes[at]
+            there = cited[self.kept[cited]]
+            for place in there[~np.isin(there, self.answer(question)[:10])].tolist():
+                for term in question.terms:
+                    self.found_as.setdefault(term, set()).add(place)
 
     def buffer(self, places: np.ndarray) -> Buffer:
         """Return what replay chooses from."""
@@ -176,12 +198,16 @@ def _moment(day: float) -> datetime:
     return datetime.fromtimestamp(day * DAY, UTC)
 
 
-def answer(world: World, kept: np.ndarray, question: Asked) -> np.ndarray:
-    """Return the records that are kept, those that answer best first."""
+def answer(
+    world: World, kept: np.ndarray, question: Asked, found_as: Mapping[str, set[int]] = MappingProxyType({})
+) -> np.ndarray:
+    """Return the records that are kept, those that answer best first; `found_as` are words that repair has added."""
     rows = np.flatnonzero(kept)
     if not len(rows):
         return rows
     held = {term: world.postings[term] for term in question.terms if term in world.postings}
+    for term in found_as.keys() & set(question.terms):
+        held[term] = np.union1d(held.get(term, np.empty(0, np.int64)), np.array(sorted(found_as[term]), np.int64))
     held = {term: some[kept[some]] for term, some in held.items()}
     lengths = world.lengths[rows]
     found = {term: some for term, some in held.items() if len(some)}

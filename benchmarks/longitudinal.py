@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sharpwave.benchmarks.days import DAYS, World, worlds
-from sharpwave.benchmarks.lives import Life, Memory, answer
+from sharpwave.benchmarks.lives import Life, Memory
 from sharpwave.memory.choosing import MISFITS
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.rehearsal import recallable
@@ -80,6 +80,15 @@ def by_decay(memory: Memory, places: np.ndarray) -> np.ndarray:
     return found
 
 
+def by_use(memory: Memory, places: np.ndarray) -> np.ndarray:
+    """Return 0.3 recency + 0.3 frequency + 0.4 importance: 1 / (1 + days since it was used), and log(1 + uses) over the most."""
+    uses = np.log1p(memory.recalled[places] + memory.cited[places])
+    recency = 1 / (1 + memory.day - memory.used[places])
+    known: np.ndarray = 0.3 * recency + 0.4 * memory.life.world.importance[places]
+    found: np.ndarray = known + 0.3 * uses / max(float(uses.max()), 1e-9)
+    return found
+
+
 class Policy(NamedTuple):
     """How one memory keeps within its room."""
 
@@ -89,6 +98,8 @@ class Policy(NamedTuple):
     gate: bool = False
     settles: bool = False
     """Whether what a newer value took the place of goes at once."""
+    repairs: bool = False
+    """Whether questions of the past are asked again, and what they no longer find is repaired."""
 
 
 MIX = {"prioritized": 0.5, "spaced": 0.25, "random": 0.25}
@@ -102,12 +113,14 @@ POLICIES: Mapping[str, Policy] = {
     "uniform replay": Policy(Memory.retained, "random"),
     "prioritized replay": Policy(Memory.retained, "prioritized"),
     "spaced replay": Policy(Memory.retained, "spaced"),
-    "default": Policy(learned, MIX, settles=True),
-    "default without replay": Policy(learned, settles=True),
-    "default with uniform replay": Policy(learned, "random", settles=True),
+    "recency, frequency, importance": Policy(by_use),
+    "default": Policy(learned, MIX, settles=True, repairs=True),
+    "default without rehearsal": Policy(learned, settles=True, repairs=True),
+    "default without repair": Policy(learned, MIX, settles=True),
     "default without feedback": Policy(unlearned, MIX, settles=True),
+    "keep everything, with repair": Policy(None, repairs=True),
 }
-"""What is compared; the last three show which part of the default does what."""
+"""What is compared; those named after the default show which part of it does what."""
 
 
 def live(life: Life, policy: Policy, capacity: int) -> Iterator[Memory]:
@@ -121,6 +134,8 @@ def live(life: Life, policy: Policy, capacity: int) -> Iterator[Memory]:
             memory.hear(question)
         if policy.replay:
             memory.replay(policy.replay)
+        if policy.repairs:
+            memory.repair()
         if policy.settles:
             memory.kept &= life.superseded >= day
         places = memory.places()
@@ -154,7 +169,7 @@ def score(memory: Memory, life: Life) -> dict[str, float]:
         question = world.questions[number]
         if life.at[question.gold].max() >= memory.day:
             continue
-        found = answer(world, memory.kept, question)
+        found = memory.answer(question)
         share = float(np.isin(question.gold, found[:10]).mean())
         rows["r@10"].append(share)
         if number in apart:
@@ -164,9 +179,7 @@ def score(memory: Memory, life: Life) -> dict[str, float]:
         question = world.changed[number]
         if life.at[question.gold].max() >= memory.day:
             continue
-        first = [
-            place for place in answer(world, memory.kept, question)[:10] if place in (question.old, question.gold[0])
-        ]
+        first = [place for place in memory.answer(question)[:10] if place in (question.old, question.gold[0])]
         rows["stale"].append(bool(first) and first[0] == question.old)
         rows["changed r@10"].append(int(question.gold[0]) in first)
     return {name: float(np.mean(some)) if some else float("nan") for name, some in rows.items()}

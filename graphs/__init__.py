@@ -6,7 +6,7 @@ from sharpwave.graphs.dual import answer_agent, memory_manager
 from sharpwave.graphs.learner import LearningAgent
 from sharpwave.graphs.memory_tools import memory_tools
 from sharpwave.graphs.reader import Reading, build_reader
-from sharpwave.graphs.replay import Consolidator, build_replay
+from sharpwave.graphs.replay import Consolidator, build_replay, replay_due
 from sharpwave.graphs.respond import Responder, TemplateResponder
 from sharpwave.graphs.sections import Sections, sections_for
 from sharpwave.graphs.state import Context, State, thread_config, threads_of
@@ -36,6 +36,7 @@ __all__ = [
     "build_write",
     "memory_manager",
     "memory_tools",
+    "replay_due",
     "sections_for",
     "thread_config",
     "threads_of",

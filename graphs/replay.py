@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from sharpwave.graphs.nodes import Node, needed
 from sharpwave.graphs.replay_run import Asked, Limits, asked_of, merged, summary
 from sharpwave.graphs.state import Context, context_of, moment
-from sharpwave.memory import batch, forget, metrics, runs
+from sharpwave.memory import batch, forget, metrics, runs, waking
 from sharpwave.memory import consolidate as consolidation
 from sharpwave.memory.buffer import SIZE
 from sharpwave.memory.errors import BudgetExceeded, ModelError
@@ -106,6 +106,22 @@ def build_replay(
     graph.add_edge("forget", "report")
     graph.add_edge("report", END)
     return graph
+
+
+def replay_due(memory: MemoryStore, new: int = 100) -> Callable[[Any, Runtime[Context]], bool]:
+    """Return a condition for a graph of your own: whether so many records of the run's user are new since the last replay, or
+    an episode failed, or a contradiction was seen.
+
+    `graph.add_conditional_edges("respond", replay_due(memory), {True: "replay", False: END})`
+    """
+
+    def due(_state: Any, runtime: Runtime[Context]) -> bool:
+        context = context_of(runtime)
+        with memory.transaction(context.user_id) as (connection, number):
+            came = waking.news(connection, number, moment(context))
+        return came.new >= new or came.troubles > 0
+
+    return due
 
 
 def online_node(memory: MemoryStore) -> Node:

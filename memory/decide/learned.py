@@ -5,6 +5,7 @@ decide where they find one, and the network is asked where they would only add: 
 memories near it, end it, or say it again? Where it is not sure, the rules' ADD stands.
 """
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,11 @@ from sharpwave.memory.learning.features import NEAR, observe
 from sharpwave.memory.learning.network import ADD, FIRST, NOOP, scores
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
+_OF_ONESELF = re.compile(
+    r"\b(?:i|i['’](?:m|ve|d|ll)|me|my|mine|myself|we|we['’](?:re|ve|d|ll)|us|our|ours)\b", re.IGNORECASE
+)
+"""Words of somebody who speaks of himself. Logs, tickets and reports say many things in one mould, in which likeness is not
+sameness: there the network takes one thing for another, and is not asked."""
 LEAST = 0.7
 """Probability from which the network's word goes before the rules' ADD: the least tried at which no more was deleted wrongly than by
 rules, on the dialogues for validation."""
@@ -60,7 +66,7 @@ class LearnedPolicy:
     def _instead(self, by_rules: Sequence[Decision], candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
         """Return what the network is sure of, where the rules would only add."""
         related = len(by_rules) > 1 or by_rules[0].op != "ADD" or by_rules[0].outdated_by is not None
-        if related or candidate.history:
+        if related or candidate.history or not _OF_ONESELF.search(candidate.text):
             return []
         decided = self._network.decide_one(candidate, near)
         sure = decided.target is not None and decided.confidence >= self._least
