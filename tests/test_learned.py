@@ -211,7 +211,7 @@ def test_a_watching_policy_changes_nothing_and_is_noted_where_it_differs(store: 
 def test_policies_that_agree_leave_no_trace(store: MemoryStore) -> None:
     policy = Shadowed(Always("ADD", "live/1"), Always("ADD", "other/2"), store.note_shadow)
     policy.decide([candidate("I live in Rome.")], [[]], turn_of("I live in Rome."))
-    assert not store.events("ana") if "ana" in store.owners() else True
+    assert store.owners() == []
 
 
 def test_a_turn_is_written_as_the_live_policy_says_while_another_watches(

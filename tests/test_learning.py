@@ -50,7 +50,7 @@ def test_no_wording_value_or_predicate_is_in_two_splits() -> None:
 
 def test_no_turn_of_one_split_is_said_in_another() -> None:
     said = [{t.text for n in range(60) for t in dialogue(split, n).turns} for split in SPLITS]
-    assert not said[0] & said[1] | said[0] & said[2] | said[1] & said[2]
+    assert not (said[0] & said[1] or said[0] & said[2] or said[1] & said[2])
 
 
 def test_a_dialogue_is_the_same_whenever_it_is_made() -> None:
@@ -173,7 +173,7 @@ def test_cues_are_read_by_word_stem_and_particle() -> None:
 
 def test_names_and_numbers_are_exact_and_cues_are_no_content() -> None:
     found = read("My rent went up from 620 to Mr Walsh's 700 now")
-    assert {"620", "700"} == found.numbers and "walsh's" in found.exact | {"walsh's"}
+    assert found.numbers == {"620", "700"} and found.exact >= {"mr", "620"}
     assert not {"now"} & found.content
 
 
