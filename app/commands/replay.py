@@ -110,8 +110,8 @@ def _shares(strategy: str) -> str | dict[str, float]:
 def _show(report: dict[str, Any]) -> None:
     done = "would be" if report["dry_run"] else "were"
     shown = table("", "")
-    for name in ("run", "strategy", "replayed", "strengthened", "merged", "derived", "settled", "forgotten"):
-        row(shown, name, str(report[name]))
+    for name in ("run", "strategy", *COUNTED):
+        row(shown, name.replace("_", " "), str(report[name]))
     row(shown, "mean increase", f"{report['mean_increase']:.3f}")
     if report["probes"]["asked"]:
         row(shown, "probes", f"{report['probes']['asked']} asked, {_found(report['probes'])} found")
@@ -161,12 +161,29 @@ def status(
     row(shown, "last run", when(found.last_run, settings.timezone) or "never")
     out.print(shown)
     if found.history:
-        columns = ("strategy", "replayed", "strengthened", "merged", "derived", "settled", "forgotten")
-        past = table("At", *(name.capitalize() for name in columns))
+        past = table("At", "Strategy", "What came of it")
         for one in found.history:
-            row(past, str(one["at"])[:16].replace("T", " "), *(str(one.get(name, "")) for name in columns))
+            counts = [f"{one[name]} {name.replace('_', ' ')}" for name in COUNTED if one.get(name)]
+            row(past, _at(one), str(one.get("strategy", "")), ", ".join(counts) or one.get("partial") or "nothing")
         out.print(past)
         _show_effect([one for one in found.history if "store" in one])
+
+
+COUNTED = (
+    "replayed",
+    "strengthened",
+    "merged",
+    "derived",
+    "rolled_up",
+    "learned",
+    "insights",
+    "settled",
+    "forgotten",
+)
+
+
+def _at(run: dict[str, Any]) -> str:
+    return str(run["at"])[5:16].replace("T", " ")
 
 
 def _show_effect(history: list[dict[str, Any]]) -> None:
@@ -176,7 +193,7 @@ def _show_effect(history: list[dict[str, Any]]) -> None:
         strength = "" if store["mean_strength"] is None else f"{store['mean_strength']:.2f}"
         row(
             shown,
-            *(str(one["at"])[:16].replace("T", " "), strength, str(store["memories"])),
+            *(_at(one), strength, str(store["memories"])),
             *(f"{store['bytes'] / 1e6:.1f}", _found(one["probes"]), _percent(one["probes"]["evidence"])),
             *(str(usage["llm_calls"]), str(usage["prompt_tokens"] + usage["completion_tokens"])),
         )
