@@ -219,7 +219,7 @@ class Decision(Record):
 
 
 class Score(Record):
-    """The parts of a recall score. All but `cosine` and `total` are after scaling; `total` is their sum."""
+    """The parts of a recall score. `total` is the sum of all but `cosine` and `coverage`, which are as they were measured."""
 
     keyword: float = 0.0
     dense: float = 0.0
@@ -230,6 +230,8 @@ class Score(Record):
     """Raw cosine similarity to the query, -1..1, higher is nearer."""
     coverage: float = 0.0
     """Share of the query's content words that the record holds, 0..1."""
+    learned: float = 0.0
+    """What earlier citations have taught (see `rerank`)."""
     total: float = 0.0
 
 
@@ -245,6 +247,8 @@ class Recall(Record):
     """Present when `explain=True`."""
     memory: Memory | None = None
     utterance: Utterance | None = None
+    features: tuple[float, ...] = ()
+    """What a citation of it can teach, where recall learns from citations (see `rerank.FEATURES`)."""
 
 
 class Usage(Record):
