@@ -248,7 +248,7 @@ class Recall(Record):
     memory: Memory | None = None
     utterance: Utterance | None = None
     features: tuple[float, ...] = ()
-    """What a citation of it can teach, where recall learns from citations (see `rerank.FEATURES`)."""
+    """What a citation of it can teach, where recall learns from citations (see `features.FEATURES`)."""
 
 
 class Usage(Record):

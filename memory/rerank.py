@@ -14,17 +14,10 @@ from typing import Self
 import numpy as np
 from sqlalchemy import Connection
 
+from sharpwave.memory.features import FEATURES
 from sharpwave.memory.records import Recall, Record
 from sharpwave.memory.sql import fetch_one
 
-FEATURES = (
-    *("keyword", "dense", "subject", "time", "tie_break", "cosine", "coverage"),
-    *("length", "question", "before", "after", "session", "useful", "recent"),
-    *("utterance", "preference", "event", "summary", "insight"),
-)
-"""What a weight is learned for, each 0..1 but the cosine: the parts of the score, each as a share of its most; the logarithm of
-the length; whether it holds a question mark; the scores of the messages before and after it, and the best of its thread; the
-share of its recalls in which it was cited; recency; and which kind it is of, a fact being none of these."""
 RATE = 0.03
 """Of learning, a lesson."""
 TEMPERATURE = 0.15
@@ -75,7 +68,8 @@ class Reranker:
 
     def shifts(self, features: np.ndarray) -> np.ndarray:
         """Return what to add to each score; `features` is of shape (records, features)."""
-        return np.clip((features - self.mean) @ self.weights, -self.bound, self.bound)
+        shifts: np.ndarray = np.clip((features - self.mean) @ self.weights, -self.bound, self.bound)
+        return shifts
 
     def taught(self, lesson: Lesson) -> "Reranker":
         """Return the reranker after one lesson more.
@@ -90,14 +84,6 @@ class Reranker:
         gradient = (features[cited].mean(0) - expected) - NEGATIVE * (features[~cited].mean(0) - expected)
         mean = self.mean + (features.mean(0) - self.mean) / (self.lessons + 1)
         return Reranker(self.weights + RATE * gradient, mean, self.lessons + 1)
-
-
-def table(records: int, **columns: np.ndarray | float) -> np.ndarray:
-    """Return features by name as an array of shape (records, features); what is not given is 0."""
-    made = np.zeros((records, len(FEATURES)))
-    for name, values in columns.items():
-        made[:, FEATURES.index(name)] = values
-    return made
 
 
 def plain(features: np.ndarray) -> tuple[float, ...]:
