@@ -9,8 +9,7 @@ Half of each conversation's questions teach, the other half tests; categories 1-
              labelled: more than any owner's citations tell. Not shipped: LoCoMo's licence forbids that
 
 and two ways to halve: `ordered` as the file has them (the later half is nearly all single-hop), `alternate` every other one.
-Differences are against `fixed`, with 95 % intervals over conversations drawn with replacement. Last, what a query costs, and
-what summaries of sessions do to the evidence among the first ten when memories and messages are recalled together.
+Differences are against `fixed`, with 95 % intervals over conversations drawn with replacement. Last, what a query costs.
 """
 
 import argparse
@@ -26,7 +25,6 @@ from langchain_core.embeddings import Embeddings
 
 from sharpwave.benchmarks.questions import LOCOMO, Question, locomo
 from sharpwave.benchmarks.recall import ask, score, with_turns
-from sharpwave.benchmarks.summaries import beside_summaries
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.rerank import Lesson, Reranker
 from sharpwave.memory.store import MemoryStore
@@ -57,7 +55,7 @@ class Found(NamedTuple):
 
 
 def measure(data: Path, home: Path, embeddings: Embeddings | None = None) -> dict[str, Any]:
-    """Ask all questions and return the scores of each order, differences, costs, and the effect of summaries.
+    """Ask all questions and return the scores of each order, differences, and costs.
 
     Args:
         data: LoCoMo's file.
@@ -69,7 +67,7 @@ def measure(data: Path, home: Path, embeddings: Embeddings | None = None) -> dic
     with with_turns(turns, home, embeddings or LocalEmbeddings()) as store:
         store.index_pending()
         now = max(turn.said_at for turn in turns) + timedelta(days=1)
-        learned, store.learns_recall = store.learns_recall, True
+        store.learns_recall = True
         by_owner: dict[str, list[Found]] = {}
         for question in questions:
             hits = store.recall(question.owner, question.text, stores=("episodic",), floor=-1.0, now=now)
@@ -81,9 +79,7 @@ def measure(data: Path, home: Path, embeddings: Embeddings | None = None) -> dic
             )
             by_owner.setdefault(question.owner, []).append(found)
         costs = _costs(store, questions[::TIMED])
-        store.learns_recall = learned
-        summaries = beside_summaries(store, questions, now)
-    return {**compare(by_owner), "costs": costs, "summaries": summaries}
+    return {**compare(by_owner), "costs": costs}
 
 
 def compare(by_owner: Mapping[str, Sequence[Found]]) -> dict[str, Any]:
@@ -207,7 +203,6 @@ def _table(found: Mapping[str, Any]) -> str:
             lines.append(f"{split:12}{name:8}{row['r@10']:8.4f}{row['mrr']:8.4f}   {', '.join(gains)}")
     for name, row in found["costs"].items():
         lines.append(f"{name}: {row['cpu_ms_per_query']} ms a query, {row['ratio_to_chroma']} times one of Chroma's")
-    lines += [f"{name}: {row}" for name, row in found["summaries"].items()]
     return "\n".join(lines)
 
 

@@ -1,61 +1,99 @@
-"""Do summaries of sessions help or hurt the recall of evidence? Each session of a data set leaves one, as `memory.sessions` does."""
+"""Do summaries of sessions help or hurt the recall of evidence? LoCoMo, categories 1-4, with facts extracted by rules.
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+Each session leaves an extractive summary, as `memory.sessions` does. Memories and messages are recalled together, as for a
+model, once with the summaries and once without. Evidence is found where the message itself is, or a memory taken from it.
+
+    r@10            share of a question's evidence among the first ten results
+    summaries       how many of those ten are summaries
+    right session   share of questions whose first summary is of a session that holds evidence
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
-from sharpwave.benchmarks.questions import Question
+from sharpwave.benchmarks.questions import LOCOMO, Question, locomo
 from sharpwave.benchmarks.recall import score, temporary
-from sharpwave.memory import choosing
+from sharpwave.graphs.agent import MODEL_FLOOR
+from sharpwave.ingesting import ingest
+from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.embed import LocalEmbeddings
+from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Memory, Recall, Source
 from sharpwave.memory.semantic import written_date
 from sharpwave.memory.sessions import CONFIDENCE, IMPORTANCE
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.summarise import summarise
 
-K = 10
+SHOWN = 10
 
 
-def beside_summaries(store: MemoryStore, questions: Sequence[Question], now: datetime) -> dict[str, Any]:
-    """Return the share of evidence among the first ten messages, and among the first ten of messages and summaries together.
-
-    Extractive summaries; what is written goes into a temporary store, and `store` stays as it is.
+def measure(data: Path, embeddings: Embeddings | None = None) -> dict[str, Any]:
+    """Return the scores with and without summaries, of a temporary store.
 
     Args:
-        store: holds the conversations, a thread for each session.
-        questions: about them.
-        now: the present, after all of them.
+        data: LoCoMo's file.
+        embeddings: the embedder; None is the local one.
     """
-    rows: list[tuple[float, float, float, float]] = []
-    with temporary(store.embeddings) as other:
-        threads = {owner: _write(store, other, owner, now) for owner in {question.owner for question in questions}}
-        other.index_pending()
-        for question in questions:
-            said = store.recall(question.owner, question.text, k=K, stores=("episodic",), floor=-1.0, now=now)
-            told = other.recall(question.owner, question.text, k=K, stores=("semantic",), now=now)
-            both = choosing.within(choosing.merged(told, said), K, None)
-            first, second = (_recalled(question, hits) for hits in (said, both))
-            taken = sum(hit.memory is not None for hit in both)
-            of = {threads[question.owner][name] for name in question.gold}
-            rows.append((first, second, taken, bool(of & {hit.memory.source.thread for hit in told[:1] if hit.memory})))
-    alone, beside, places, right = np.array(rows).mean(0)
+    turns, questions = locomo(data)
+    questions = [question for question in questions if question.category != LOCOMO[5]]
+    now = max(turn.said_at for turn in turns) + timedelta(days=1)
+    with temporary(embeddings or LocalEmbeddings()) as store:
+        ingest(store, turns, RulesExtractor(), RulesPolicy())
+        without = [_recalled(question, _asked(store, question, now)) for question in questions]
+        threads = {owner: _write_summaries(store, owner, now) for owner in store.owners()}
+        found = [_asked(store, question, now) for question in questions]
+        first = [_asked(store, question, now, kind="summary")[:1] for question in questions]
+    beside = [_recalled(question, hits) for question, hits in zip(questions, found, strict=True)]
+    right = [
+        any(_thread(hit) in {threads[question.owner][one] for one in question.gold} for hit in hits)
+        for question, hits in zip(questions, first, strict=True)
+    ]
     return {
-        "r@10 of messages": round(float(alone), 4),
-        "r@10 of messages and summaries": round(float(beside), 4),
-        "summaries among the first ten": round(float(places), 2),
-        "first summary is of a session with evidence": round(float(right), 3),
+        "n": len(questions),
+        "without summaries": {"r@10": _mean(without)},
+        "with summaries": {"r@10": _mean(beside), "summaries": _mean([sum(map(_is_summary, hits)) for hits in found])},
+        "right session": _mean(right),
     }
 
 
-def _recalled(question: Question, hits: Iterable[Recall]) -> float:
-    return score(question.gold, [hit.utterance.message_id if hit.utterance else hit.id for hit in hits])["r@10"]
+def _asked(store: MemoryStore, question: Question, now: datetime, kind: str | None = None) -> list[Recall]:
+    def fits(hit: Recall) -> bool:
+        return kind is None or (hit.memory is not None and hit.memory.kind == kind)
+
+    return store.recall(question.owner, question.text, k=SHOWN, floor=MODEL_FLOOR, now=now, only=fits)
 
 
-def _write(store: MemoryStore, other: MemoryStore, owner: str, now: datetime) -> dict[str, str | None]:
-    """Write a summary of each thread of an owner into the other store; returns the threads by message id."""
+def _recalled(question: Question, hits: Sequence[Recall]) -> float:
+    sources = [hit.utterance.message_id if hit.utterance else _source(hit) for hit in hits]
+    return score(question.gold, list(dict.fromkeys(sources)))["r@10"]
+
+
+def _source(hit: Recall) -> str:
+    return (hit.memory and hit.memory.source.message_id) or hit.id
+
+
+def _thread(hit: Recall) -> str | None:
+    return hit.memory.source.thread if hit.memory else None
+
+
+def _is_summary(hit: Recall) -> bool:
+    return hit.memory is not None and hit.memory.kind == "summary"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(float(np.mean(values)), 4)
+
+
+def _write_summaries(store: MemoryStore, owner: str, now: datetime) -> dict[str, str]:
+    """Write a summary of each thread of an owner; returns the threads by message id."""
     said = sorted(store.utterances(owner), key=lambda one: (one.thread, one.position))
     made = []
     for thread, group in groupby(said, key=lambda one: one.thread):
@@ -66,5 +104,20 @@ def _write(store: MemoryStore, other: MemoryStore, owner: str, now: datetime) ->
             fields: dict[str, Any] = {"kind": "summary", "subject": "conversation", "source": source}
             fields |= {"importance": IMPORTANCE, "confidence": CONFIDENCE, "valid_from": lines[-1].said_at}
             made.append(Memory(owner=owner, text=text, recorded_at=now, **fields))
-    other.put_memories(owner, made, "benchmark")
+    store.put_memories(owner, made, "benchmark")
+    store.index_pending()
     return {one.message_id: one.thread for one in said}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="LoCoMo's file")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args(argv)
+    found = measure(given.data)
+    print(json.dumps(found, indent=2) if given.json else "\n".join(f"{name}: {row}" for name, row in found.items()))
+
+
+if __name__ == "__main__":
+    main()
