@@ -114,11 +114,11 @@ def _online(taught: Sequence[Found]) -> Order:
     reranker = Reranker()
     for found in taught:
         scores = found.scores + reranker.shifts(found.features)
-        shown = np.argsort(-scores, kind="stable")[:SHOWN]
-        cited = found.gold[shown]
+        best = np.argsort(-scores, kind="stable")[:SHOWN]
+        cited = found.gold[best]
         if cited.any() and not cited.all():
-            features = tuple(map(tuple, found.features[shown].tolist()))
-            lesson = Lesson(features=features, scores=tuple(scores[shown].tolist()), cited=tuple(cited.tolist()))
+            features = tuple(map(tuple, found.features[best].tolist()))
+            lesson = Lesson(features=features, scores=tuple(scores[best].tolist()), cited=tuple(cited.tolist()))
             reranker = reranker.taught(lesson)
     return lambda found: found.scores + reranker.shifts(found.features)
 
@@ -190,10 +190,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as empty:
         found = measure(given.data, given.home or Path(empty))
-    print(json.dumps(found, indent=2) if given.json else _table(found))
+    print(json.dumps(found, indent=2) if given.json else shown(found))
 
 
-def _table(found: Mapping[str, Any]) -> str:
+def shown(found: Mapping[str, Any]) -> str:
+    """Return what was measured as lines of a table."""
     lines = [f"{'':12}{'':8}{'r@10':>8}{'MRR':>8}   r@10 gain [95 %], MRR gain [95 %]"]
     for split, rows in {**found["splits"], "all": found["all_questions"]}.items():
         for name, row in ((name, row) for name, row in rows.items() if name != "n"):

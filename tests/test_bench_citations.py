@@ -5,11 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from fakes import HashEmbeddings
+from typer.testing import CliRunner
 
 from sharpwave.benchmarks import citations, summaries
 from sharpwave.benchmarks.citations import Found, compare, interval
 from sharpwave.benchmarks.questions import Question
+from sharpwave.commands import bench
 from sharpwave.memory.features import FEATURES
 
 WORDS = "kayak corgi violin quilt lantern saddle anchor teapot ladder cactus harp sled".split()
@@ -78,3 +81,8 @@ def test_the_command_prints_a_table_or_json(
     assert set(json.loads(capsys.readouterr().out)) == {"splits", "all_questions", "costs"}
     citations.main(["--data", str(file)])
     assert "ordered     online" in capsys.readouterr().out
+    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
+    app = typer.Typer()
+    bench.register(app)
+    printed = CliRunner().invoke(app, ["bench", "citations", "--data", str(file), "--json"])
+    assert printed.exit_code == 0 and json.loads(printed.output)["all_questions"]["n"] == 20
