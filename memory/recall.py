@@ -35,6 +35,10 @@ CANDIDATES = 60
 """How many the vectors and each keyword view contribute."""
 SMOOTHING = 0.3
 """Share of a neighbour's cosine that a verbatim record takes over."""
+SECONDHAND = 0.2
+"""What a summary loses: it says again, at greater length, what is found in the words in which it was told. On LoCoMo, summaries
+of sessions on a par with those took the evidence among the first ten from .737 to .732, and MRR from .561 to .553; with this
+loss they leave .743 and .569."""
 FADED = 0.5
 """Share of its tie-break that a stale memory keeps, and one that needs review."""
 FLOOR = 0.4
@@ -85,15 +89,17 @@ def search_memories(
     for i in np.flatnonzero(relevance(query, cosine, covered) >= floor):
         memory = semantic.read_row(loaded[i], owner)  # which costs more than to score the row
         timely, tie = _timely(memory, when.asked), _tie_break(memory, when.now)
+        secondhand = -SECONDHAND if memory.kind == "summary" else 0.0
         parts = Score(
             keyword=float(keyword[i]) / 2,
             dense=float(dense[i]) / 2,
             subject=float(named[i]),
             time=timely,
             tie_break=tie,
+            summary=secondhand,
             cosine=float(cosine[i]),
             coverage=float(covered[i]),
-            total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie),
+            total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie + secondhand),
         )
         shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
         # What a conversation was about says again, as of then, what has changed since: the change must not lose to it.

@@ -226,6 +226,8 @@ class Score(Record):
     subject: float = 0.0
     time: float = 0.0
     tie_break: float = 0.0
+    summary: float = 0.0
+    """What a summary loses to what it sums up, 0 or less."""
     cosine: float = 0.0
     """Raw cosine similarity to the query, -1..1, higher is nearer."""
     coverage: float = 0.0

@@ -250,5 +250,14 @@ def test_the_summary_that_a_session_leaves_is_recalled(store: MemoryStore) -> No
     for text in ("We plan a trip to Lisbon in June.", "The trip to Lisbon needs a hotel near the river."):
         say(agent, text)
     Sessions(store).end_session("ana", "t1")
-    hits = store.recall("ana", "What did we say about the trip to Lisbon?", floor=0.0)
-    assert "summary" in {hit.memory.kind for hit in hits if hit.memory}
+    kinds = [hit.memory.kind for hit in ask(store, "ana", "What did we say about the trip to Lisbon?") if hit.memory]
+    assert "summary" in kinds and kinds[0] != "summary"
+
+
+def test_a_summary_comes_after_what_it_sums_up(store: MemoryStore) -> None:
+    text = "Ana planned a dinner in Lisbon."
+    for kind in ("summary", "fact"):
+        made = Memory(owner="ana", text=text, kind=kind, recorded_at=MARCH, valid_from=MARCH)
+        store.put_memories("ana", [made], "given")
+    first, second = ask(store, "ana", "Which dinner did Ana plan in Lisbon?")
+    assert first.memory and first.memory.kind == "fact" and second.score == pytest.approx(first.score - 0.2)
