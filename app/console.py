@@ -56,7 +56,12 @@ def opened(settings: Settings) -> Iterator[Any]:
 
     with (
         provider_errors(settings),
-        MemoryStore.open(settings.home, embeddings=embeddings(settings), collections=settings.collections) as store,
+        MemoryStore.open(
+            settings.home,
+            embeddings=embeddings(settings),
+            collections=settings.collections,
+            learn_recall=settings.learn_recall,
+        ) as store,
     ):
         yield store
 

@@ -56,6 +56,9 @@ def _opened() -> tuple[Settings, MemoryStore]:
     with _lock:
         if settings not in _stores:
             _stores[settings] = MemoryStore.open(
-                settings.home, embeddings=embeddings(settings), collections=settings.collections
+                settings.home,
+                embeddings=embeddings(settings),
+                collections=settings.collections,
+                learn_recall=settings.learn_recall,
             )
         return settings, _stores[settings]

@@ -110,6 +110,8 @@ class Settings(BaseSettings):
     most 32,000, else 8,000."""
     recall_budget: int = Field(default=300, ge=0)
     """Tokens of recalled memories a turn."""
+    learn_recall: bool = False
+    """Whether recall learns from what answers cite in which order to return what is found, for each user."""
     max_llm_calls_per_turn: int | None = Field(default=None, ge=1)
     """Model calls that a turn may take, the answer's included; past them memory is written by rules."""
     max_tokens_per_day: int | None = Field(default=None, ge=0)

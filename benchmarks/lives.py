@@ -20,8 +20,8 @@ ASKING = 3
 """Days from one asking to the next."""
 ASKED = 6
 """Questions asked each time, for feedback."""
-PROBES = 20
-"""Questions of the past that are asked again a night, and after which what they no longer find is repaired."""
+PROBES = 10
+"""Questions of the past that are asked again every third night; what they once cited and no longer find is repaired."""
 STRENGTH = 0.5
 """Strength of what was never replayed."""
 

@@ -134,7 +134,7 @@ def live(life: Life, policy: Policy, capacity: int) -> Iterator[Memory]:
             memory.hear(question)
         if policy.replay:
             memory.replay(policy.replay)
-        if policy.repairs:
+        if policy.repairs and day in life.asked:
             memory.repair()
         if policy.settles:
             memory.kept &= life.superseded >= day

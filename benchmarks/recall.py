@@ -49,12 +49,12 @@ def measure(
     store_name: StoreName
     if dataset == "locomo":
         turns, questions = locomo(data)
-        store_name, opened = "episodic", _with_turns(turns, home, embeddings)
+        store_name, opened = "episodic", with_turns(turns, home, embeddings)
     else:
         memories, questions = halumem(data)
         store_name, opened = "semantic", _with_memories(memories, embeddings)
     with opened as store:
-        answers, costs = _ask(store, store_name, questions)
+        answers, costs = ask(store, store_name, questions)
     return {"dataset": dataset, **scores(questions, answers), **costs}
 
 
@@ -80,9 +80,10 @@ def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     return {"n": len(rows), **{name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}}
 
 
-def _ask(
+def ask(
     store: MemoryStore, store_name: StoreName, questions: Sequence[Question]
 ) -> tuple[list[list[str]], dict[str, Any]]:
+    """Ask questions of a store; returns the ids that were found, best first, and the costs."""
     costs: dict[str, list[float]] = defaultdict(list)
 
     def timed(what: str, work: Callable[..., T], *given: Any) -> T:
@@ -119,13 +120,14 @@ def _chroma(store: MemoryStore, store_name: StoreName, owner: str, vector: np.nd
 
 
 @contextmanager
-def _with_turns(turns: Sequence[Turn], home: Path, embeddings: Embeddings) -> Iterator[MemoryStore]:
+def with_turns(turns: Sequence[Turn], home: Path, embeddings: Embeddings) -> Iterator[MemoryStore]:
+    """Yield a store that holds these turns verbatim: the one in `home` where it does, else a temporary one."""
     if (home / "ledger.sqlite3").is_file():
         with MemoryStore.open(home, embeddings=embeddings) as store:
             if _holds(store, turns):
                 yield store
                 return
-    with _temporary(embeddings) as store:
+    with temporary(embeddings) as store:
         ingest(store, turns, None, RulesPolicy())
         yield store
 
@@ -139,7 +141,7 @@ def _holds(store: MemoryStore, turns: Sequence[Turn]) -> bool:
 
 @contextmanager
 def _with_memories(memories: Sequence[Memory], embeddings: Embeddings) -> Iterator[MemoryStore]:
-    with _temporary(embeddings) as store:
+    with temporary(embeddings) as store:
         for owner in dict.fromkeys(memory.owner for memory in memories):
             store.put_memories(owner, [memory for memory in memories if memory.owner == owner], "benchmark")
         store.index_pending()
@@ -147,7 +149,8 @@ def _with_memories(memories: Sequence[Memory], embeddings: Embeddings) -> Iterat
 
 
 @contextmanager
-def _temporary(embeddings: Embeddings) -> Iterator[MemoryStore]:
+def temporary(embeddings: Embeddings) -> Iterator[MemoryStore]:
+    """Yield an empty store that is gone afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="sharpwave-") as folder,
         MemoryStore.open(folder, embeddings=embeddings) as store,

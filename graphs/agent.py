@@ -119,9 +119,15 @@ def build_agent(
     floor = MODEL_FLOOR if model else FLOOR
     graph = StateGraph(State, context_schema=Context)
     graph.add_node("begin", _begin_node(confirm))
+    told = isinstance(respond, TemplateResponder)
     graph.add_node(
         "retrieve",
-        node("retrieve", retrieve or needed(memory), Retriever, lambda given: _retrieve(given, stores, floor, buffer)),
+        node(
+            "retrieve",
+            retrieve or needed(memory),
+            Retriever,
+            lambda given: _retrieve(given, stores, floor, buffer, teaches=not told),
+        ),
     )
     if memory is not None:
         graph.add_node("assemble", assemble_node(memory, buffer, tokens_of(bound)))
@@ -165,7 +171,12 @@ def _begin_node(confirm: bool | float) -> Node:
     return begin
 
 
-def _retrieve(retriever: Retriever, stores: Sequence[StoreName], floor: float, buffer: Buffer | None = None) -> Node:
+def _retrieve(
+    retriever: Retriever, stores: Sequence[StoreName], floor: float, buffer: Buffer | None, *, teaches: bool
+) -> Node:
+    # What the template cites is what came first anyway: nothing is to be learned from that.
+    beside = None if teaches else {"features"}
+
     def retrieve(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
         """Recall what the user's last message is about, within the token budget."""
         started = time.perf_counter()
@@ -186,7 +197,9 @@ def _retrieve(retriever: Retriever, stores: Sequence[StoreName], floor: float, b
             timezone=context.timezone,
         )
         return {
-            "recalled": [hit.model_dump(mode="json") for hit in hits if fresh(hit)],  # whoever found them
+            "recalled": [
+                hit.model_dump(mode="json", exclude=beside) for hit in hits if fresh(hit)
+            ],  # whoever found them
             "timings_ms": {"retrieve": milliseconds(started)},
         }
 

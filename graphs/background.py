@@ -38,6 +38,7 @@ from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, Sto
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Turn, Usage, new_id
+from sharpwave.memory.rerank import Lesson
 from sharpwave.memory.secrets import kinds_in
 from sharpwave.memory.sessions import Sessions
 from sharpwave.memory.store import MemoryStore
@@ -96,14 +97,19 @@ class BackgroundWriter:
         self._changed = threading.Condition()
         self._due: dict[str, float] = {}  # owners whose turns wait, and from when on they are written
         self._busy: set[str] = set()
-        self._runs: dict[tuple[str, str, str], tuple[dict[str, Sequence[str]], Budget]] = {}
+        self._runs: dict[tuple[str, str, str], tuple[dict[str, Any], Budget]] = {}
         self._started = False
         self._closing, self._closed = threading.Event(), threading.Event()
         memory.before_closing.append(self.close)
         _end_by_sigterm()
 
     def add(
-        self, turn: Turn, recalled: Sequence[str] = (), cited: Sequence[str] = (), budget: Budget = UNLIMITED
+        self,
+        turn: Turn,
+        recalled: Sequence[str] = (),
+        cited: Sequence[str] = (),
+        budget: Budget = UNLIMITED,
+        lesson: Lesson | None = None,
     ) -> None:
         """Queue a turn durably, and have it written soon; does nothing where it was written before.
 
@@ -112,12 +118,14 @@ class BackgroundWriter:
             recalled: ids of the memories that the turn recalled, which are counted when it is written.
             cited: ids of the memories that its answer cited.
             budget: what writing it may cost; what a later process writes is not held to it.
+            lesson: what these citations teach recall.
         """
         if self._queue.put(turn) == "done":
             self.memory.queue([turn])  # whatever was answered since is kept verbatim
             learn(self.memory, turn)
             return
-        self._runs[_key(turn)] = {"recalled": recalled, "cited": cited}, budget
+        uses = {"recalled": recalled, "cited": cited, **({"lesson": lesson} if lesson else {})}
+        self._runs[_key(turn)] = uses, budget
         self._schedule([turn.owner], self.quiet)
 
     def resume(self) -> None:
@@ -370,7 +378,7 @@ def hand_over(writer: BackgroundWriter) -> Callable[..., dict[str, Any]]:
             tokens=context.max_tokens_per_day,
             wait=context.over_budget == "wait",
         )
-        writer.add(turn, *used(state), budget)
+        writer.add(turn, budget=budget, **used(state))
         timings = {**state.get("timings_ms", {}), "keep": milliseconds(started)}
         return {"turn": turn.model_dump(mode="json"), "masked": kinds_in(turn.user_text), "timings_ms": timings}
 

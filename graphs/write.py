@@ -29,7 +29,8 @@ from sharpwave.memory.errors import BudgetExceeded, ModelError, SharpwaveError
 from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.extract.llm import LLMExtractor
 from sharpwave.memory.extract.rules import RulesExtractor
-from sharpwave.memory.records import Candidate, Decision, Turn
+from sharpwave.memory.records import Candidate, Decision, Recall, Turn
+from sharpwave.memory.rerank import Lesson
 from sharpwave.memory.store import MemoryStore, StaleDecision
 from sharpwave.memory.turn_queue import TurnQueue
 from sharpwave.memory.usage import Meter, metering, total
@@ -180,11 +181,9 @@ def _apply(memory: MemoryStore, applier: Applier) -> Node:
         started = time.perf_counter()
         turn = Turn.model_validate(state["turn"])
         decisions = [Decision.model_validate(decision) for decision in state["decisions"]]
-        recalled, cited = ([], []) if catching_up(state) else used(state)
+        uses: dict[str, Any] = {} if catching_up(state) else used(state)
         try:
-            done = applier.apply(
-                turn, decisions, revision=state["revision"], shown=state["shown"], recalled=recalled, cited=cited
-            )
+            done = applier.apply(turn, decisions, revision=state["revision"], shown=state["shown"], **uses)
         except StaleDecision:
             return {"revision": STALE}
         except ModelError as error:  # of the embedder
@@ -199,10 +198,16 @@ def _apply(memory: MemoryStore, applier: Applier) -> Node:
     return apply
 
 
-def used(state: State) -> tuple[list[str], list[str]]:
-    """Return the ids of the memories that the turn recalled, and of those among them that its answer cited."""
+def used(state: State) -> dict[str, Any]:
+    """Return what `MemoryStore.apply` is to count: the ids of the memories that the turn recalled, and of those among them that its
+    answer cited; and, where recall learns from citations, the lesson in them."""
     recalled = [hit["id"] for hit in state["recalled"] if hit["store"] == "semantic"]
-    return recalled, [memory_id for memory_id in state["citations"] if memory_id in recalled]
+    uses: dict[str, Any] = {
+        "recalled": recalled,
+        "cited": [memory_id for memory_id in state["citations"] if memory_id in recalled],
+    }
+    lesson = Lesson.of([Recall.model_validate(hit) for hit in state["recalled"]], state["citations"])
+    return {**uses, "lesson": lesson} if lesson else uses
 
 
 def _after_apply(state: State) -> Literal["decide", "keep", "__end__"]:

@@ -168,7 +168,7 @@ def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) ->
 
 
 _LOAD = """
-SELECT row, thread, position, speaker, said_at, vector FROM utterances WHERE row IN (
+SELECT row, thread, position, speaker, said_at, term_count, instr(text, '?') > 0, vector FROM utterances WHERE row IN (
     SELECT u.row FROM utterances c JOIN utterances u
     ON u.owner = c.owner AND u.thread = c.thread AND u.position BETWEEN c.position - 1 AND c.position + 1
     WHERE c.owner = ? AND c.row IN (SELECT value FROM json_each(?))
@@ -183,9 +183,15 @@ class Lines(NamedTuple):
     """Row numbers (int64)."""
     follows: np.ndarray
     """Whether each but the first comes right after the one before it in the same thread (bool)."""
+    threads: np.ndarray
+    """Which thread of these it is of, counted from 0 and ascending (int64)."""
     speakers: Sequence[str]
     said_at: np.ndarray
     """Seconds since 1970."""
+    lengths: np.ndarray
+    """In terms."""
+    asking: np.ndarray
+    """Whether it holds a question mark (0 or 1)."""
     vectors: Sequence[bytes]
     """float16."""
 
@@ -195,9 +201,18 @@ def load(connection: Connection, owner: int, rows: Sequence[int]) -> Lines | Non
     found = fetch(connection, _LOAD, (owner, json.dumps(list(rows))))
     if not found:
         return None
-    numbers, threads, positions, speakers, said_at, vectors = zip(*found, strict=True)
+    numbers, threads, positions, speakers, said_at, lengths, asking, vectors = zip(*found, strict=True)
     same = np.array([a == b for a, b in pairwise(threads)], bool)
-    return Lines(np.array(numbers), same & (np.diff(positions) == 1), speakers, np.array(said_at), vectors)
+    return Lines(
+        rows=np.array(numbers),
+        follows=same & (np.diff(positions) == 1),
+        threads=np.cumsum(np.concatenate(([0], ~same))),
+        speakers=speakers,
+        said_at=np.array(said_at),
+        lengths=np.array(lengths),
+        asking=np.array(asking),
+        vectors=vectors,
+    )
 
 
 _COLUMNS = "row id owner thread message_id position role speaker text said_at recorded_at metadata".split()

@@ -37,6 +37,8 @@ class Folder:
         self.index = self._indexing.index
         self._vectors = Vectors(embeddings)
         self._closed = False
+        self.learns_recall = False
+        """Whether recall goes by what earlier citations have taught, and learns from new ones (see `rerank`)."""
         self.before_closing: list[Callable[[], object]] = []
         """Called before this store closes, by what uses it in the background."""
 
@@ -47,6 +49,7 @@ class Folder:
         *,
         embeddings: Embeddings | None = None,
         collections: int = 64,
+        learn_recall: bool = False,
         repair: bool = False,
     ) -> Self:
         """Open the store in `home`, making it where there is none, and index what an earlier process left unindexed.
@@ -55,6 +58,7 @@ class Folder:
             home: a folder; it is made private to its user (0700).
             embeddings: any LangChain `Embeddings`; None is the local encoder.
             collections: over how many Chroma collections the owners of each store are spread; fixed when it is made.
+            learn_recall: learn from what answers cite in which order to return what is found (see `rerank`).
             repair: open it for `doctor.examine` and `rebuild.reindex` alone: whatever state the index is in, and
                 whichever embedder made the vectors. Nothing can be recalled or written.
 
@@ -73,6 +77,7 @@ class Folder:
             cause = error.strerror if isinstance(error, OSError) else error
             raise StoreError(f"The folder {home} cannot be used: {cause}. Choose another with --home.") from error
         store = cls(home, embeddings or LocalEmbeddings(), collections)
+        store.learns_recall = learn_recall
         try:
             store._settle(collections, repair)
         except BaseException:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import numpy as np
 
-from sharpwave.memory import choosing, edits, episodic, knowing, ledger, semantic, times
+from sharpwave.memory import choosing, edits, episodic, knowing, ledger, rerank, semantic, times
 from sharpwave.memory import neighbours as near
 from sharpwave.memory import recall as finding
 from sharpwave.memory.folder import Folder
@@ -81,6 +81,7 @@ class Lookup(Folder):
             if not number:
                 return []
             nearest = self._nearest(connection, owner, live=not (when.as_of or when.known_at or include_history))
+            reranker = rerank.load(connection, number) if self.learns_recall else None
             memories: Iterator[Recall] = iter(())
             utterances: Iterator[Recall] = iter(())
             if "semantic" in stores:
@@ -94,6 +95,7 @@ class Lookup(Folder):
                         include_history=include_history,
                         strict=strict,
                         floor=floor,
+                        reranker=reranker,
                     )
                 )
             if "episodic" in stores:
@@ -103,9 +105,9 @@ class Lookup(Folder):
                     owner,
                     asked,
                     nearest,
-                    as_of=when.as_of,
-                    known_at=when.known_at,
+                    when=when,
                     floor=floor,
+                    reranker=reranker,
                 )
             kept = choosing.within(filter(only, choosing.merged(memories, utterances)), k, budget)
         return kept if explain else [hit.model_copy(update={"parts": None}) for hit in kept]

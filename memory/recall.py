@@ -12,7 +12,7 @@ from datetime import datetime
 import numpy as np
 from sqlalchemy import Connection
 
-from sharpwave.memory import episodic, hops, keywords, knowing, ledger, semantic
+from sharpwave.memory import episodic, features, hops, keywords, knowing, ledger, rerank, semantic
 from sharpwave.memory.candidates import (
     SCANNED,
     Nearest,
@@ -23,9 +23,11 @@ from sharpwave.memory.candidates import (
     scaled,
     stack,
 )
+from sharpwave.memory.features import SUBJECT_BOOST, TIE_BREAK, TIME_BOOST
 from sharpwave.memory.question import Query, When
 from sharpwave.memory.records import Memory, Recall, Score, Utterance
 from sharpwave.memory.rehearsal import effective
+from sharpwave.memory.rerank import Reranker
 from sharpwave.memory.schema import utterances
 from sharpwave.memory.staleness import is_stale
 
@@ -33,11 +35,10 @@ CANDIDATES = 60
 """How many the vectors and each keyword view contribute."""
 SMOOTHING = 0.3
 """Share of a neighbour's cosine that a verbatim record takes over."""
-SUBJECT_BOOST = 0.1
-TIE_BREAK = 0.05
-"""Most that recency, importance and strength together can add."""
-TIME_BOOST = 0.1
-"""Most that a memory gains when the question names a time and it is of that time."""
+SECONDHAND = 0.2
+"""What a summary loses: it says again, at greater length, what is found in the words in which it was told. On LoCoMo, summaries
+of sessions on a par with those took the evidence among the first ten from .737 to .732, and MRR from .561 to .553; with this
+loss they leave .743 and .569."""
 FADED = 0.5
 """Share of its tie-break that a stale memory keeps, and one that needs review."""
 FLOOR = 0.4
@@ -63,6 +64,7 @@ def search_memories(
     include_history: bool = False,
     strict: bool = False,
     floor: float = FLOOR,
+    reranker: Reranker | None = None,
 ) -> Iterator[tuple[Recall, np.ndarray]]:
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
     view = keyword_view(connection, owner, semantic.VIEW, query.terms)
@@ -87,22 +89,36 @@ def search_memories(
     for i in np.flatnonzero(relevance(query, cosine, covered) >= floor):
         memory = semantic.read_row(loaded[i], owner)  # which costs more than to score the row
         timely, tie = _timely(memory, when.asked), _tie_break(memory, when.now)
+        secondhand = -SECONDHAND if memory.kind == "summary" else 0.0
         parts = Score(
             keyword=float(keyword[i]) / 2,
             dense=float(dense[i]) / 2,
             subject=float(named[i]),
             time=timely,
             tie_break=tie,
+            summary=secondhand,
             cosine=float(cosine[i]),
             coverage=float(covered[i]),
-            total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie),
+            total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie + secondhand),
         )
         shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
         # What a conversation was about says again, as of then, what has changed since: the change must not lose to it.
         shown = shown and not (memory.kind == "summary" and memory.needs_review)
         if include_history or (shown and not (strict and is_stale(memory, when.now))):
             found.append((memory_hit(memory, parts), vectors[i]))
+    if reranker is not None and found:
+        hits = _reranked([hit for hit, _ in found], reranker, when.now)
+        found = [(hit, vector) for hit, (_, vector) in zip(hits, found, strict=True)]
     yield from sorted(found, key=lambda hit: -hit[0].score)
+
+
+def _reranked(hits: Sequence[Recall], reranker: Reranker, now: datetime) -> Iterator[Recall]:
+    """Yield hits with the scores that citations have taught to give them."""
+    known = features.of_memories(hits, now)
+    for hit, row, shift in zip(hits, known, reranker.shifts(known).tolist(), strict=True):
+        total = hit.score + shift
+        parts = hit.parts and hit.parts.model_copy(update={"learned": shift, "total": total})
+        yield hit.model_copy(update={"score": total, "parts": parts, "features": rerank.plain(row)})
 
 
 def _loaded(
@@ -125,9 +141,9 @@ def search_utterances(
     query: Query,
     nearest: Nearest,
     *,
-    as_of: datetime | None = None,
-    known_at: datetime | None = None,
+    when: When,
     floor: float = FLOOR,
+    reranker: Reranker | None = None,
 ) -> Iterator[Recall]:
     """Yield the owner's utterances that have to do with `query`, best first."""
     plain = keyword_view(connection, owner, episodic.VIEW, query.terms)
@@ -144,16 +160,22 @@ def search_utterances(
     named = _named(lines.speakers, query)
     total = (keyword + dense) / 2 + named
     covered = plain.covered(lines.rows)
+    known, learned = None, np.zeros(len(total))
+    if reranker is not None:
+        given = {"keyword": keyword, "dense": dense, "named": named, "cosine": cosine, "covered": covered}
+        known = features.of_lines(lines, when.now, **given)
+        learned = reranker.shifts(known)
+        total = total + learned
     relevant = relevance(query, np.maximum(cosine, smooth / (1 + 2 * SMOOTHING)), covered) >= floor
-    if as_of is not None:
-        relevant &= lines.said_at <= as_of.timestamp()
+    if when.as_of is not None:
+        relevant &= lines.said_at <= when.as_of.timestamp()
     numbers = lines.rows.tolist()
     order = [i for i in np.argsort(-total, kind="stable").tolist() if relevant[i]]
     for at in range(0, len(order), READ_AT_ONCE):
         some = order[at : at + READ_AT_ONCE]
         records = episodic.read(connection, owner, name, [numbers[i] for i in some])
         for i in some:
-            if known_at is not None and records[numbers[i]].recorded_at > known_at:
+            if when.known_at is not None and records[numbers[i]].recorded_at > when.known_at:
                 continue
             parts = Score(
                 keyword=float(keyword[i]) / 2,
@@ -161,9 +183,11 @@ def search_utterances(
                 subject=float(named[i]),
                 cosine=float(cosine[i]),
                 coverage=float(covered[i]),
+                learned=float(learned[i]),
                 total=float(total[i]),
             )
-            yield _utterance_hit(records[numbers[i]], parts)
+            hit = _utterance_hit(records[numbers[i]], parts)
+            yield hit if known is None else hit.model_copy(update={"features": rerank.plain(known[i])})
 
 
 READ_AT_ONCE = 24
@@ -208,7 +232,7 @@ def _named(subjects: Sequence[str], query: Query) -> np.ndarray:
 
 
 def _tie_break(memory: Memory, now: datetime) -> float:
-    recency = 0.5 ** (max((now - memory.valid_from).total_seconds(), 0.0) / (180 * 86400))
+    recency = float(features.recent(memory.valid_from.timestamp(), now))
     share = TIE_BREAK * (0.4 * recency + 0.3 * memory.importance + 0.3 * effective(memory, now))
     return float(share * FADED ** (is_stale(memory, now) + memory.needs_review))
 

@@ -221,17 +221,21 @@ class Decision(Record):
 
 
 class Score(Record):
-    """The parts of a recall score. All but `cosine` and `total` are after scaling; `total` is their sum."""
+    """The parts of a recall score. `total` is the sum of all but `cosine` and `coverage`, which are as they were measured."""
 
     keyword: float = 0.0
     dense: float = 0.0
     subject: float = 0.0
     time: float = 0.0
     tie_break: float = 0.0
+    summary: float = 0.0
+    """What a summary loses to what it sums up, 0 or less."""
     cosine: float = 0.0
     """Raw cosine similarity to the query, -1..1, higher is nearer."""
     coverage: float = 0.0
     """Share of the query's content words that the record holds, 0..1."""
+    learned: float = 0.0
+    """What earlier citations have taught (see `rerank`)."""
     total: float = 0.0
 
 
@@ -247,6 +251,8 @@ class Recall(Record):
     """Present when `explain=True`."""
     memory: Memory | None = None
     utterance: Utterance | None = None
+    features: tuple[float, ...] = ()
+    """What a citation of it can teach, where recall learns from citations (see `features.FEATURES`)."""
 
 
 class Usage(Record):

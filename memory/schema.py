@@ -363,6 +363,20 @@ def _runs(connection: Connection) -> None:
         table.create(connection, checkfirst=True)
 
 
+rerankers = Table(
+    "rerankers",
+    metadata,
+    Column("owner", Integer, primary_key=True),
+    Column("learned", Text, nullable=False),
+)
+"""What recall has learned from an owner's citations, as JSON (see `rerank`)."""
+
+
+def _rerankers(connection: Connection) -> None:
+    """Let recall learn from citations."""
+    rerankers.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first,
     _usage,
@@ -372,6 +386,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _kinds,
     _replay,
     _runs,
+    _rerankers,
 )
 
 

@@ -10,12 +10,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from sharpwave.memory import applying, episodic, ledger, times
+from sharpwave.memory import applying, episodic, ledger, rerank, times
 from sharpwave.memory.applying import Applied
 from sharpwave.memory.by_hand import ByHand
 from sharpwave.memory.decide.shadow import Difference
 from sharpwave.memory.ledger import check_owner
 from sharpwave.memory.records import Decision, Recall, Turn, Usage
+from sharpwave.memory.rerank import Lesson
 
 
 class StaleDecision(Exception):
@@ -68,6 +69,7 @@ class MemoryStore(ByHand):
         shown: Sequence[str] = (),
         recalled: Sequence[str] = (),
         cited: Sequence[str] = (),
+        lesson: Lesson | None = None,
         index: bool = True,
     ) -> list[Applied]:
         """Carry out decisions and mark the turn as written, all or nothing; a turn that is written already changes nothing.
@@ -79,6 +81,7 @@ class MemoryStore(ByHand):
             shown: ids of the memories that the policy saw.
             recalled: memory ids that the turn recalled.
             cited: memory ids that its answer cited.
+            lesson: what these citations teach recall.
             index: see to the vectors, once enough of them wait; False leaves them to `index_pending`.
 
         Raises:
@@ -100,6 +103,8 @@ class MemoryStore(ByHand):
             done = applying.apply(connection, number, turn, decisions, self.vector, at, shown)
             ledger.count_use(connection, number, list(recalled), turn.said_at, "recalled")
             ledger.count_use(connection, number, list(cited), turn.said_at, "cited")
+            if lesson is not None:
+                rerank.learn(connection, number, lesson)
             ledger.finish_turn(connection, number, turn)
             return done
 
@@ -112,6 +117,16 @@ class MemoryStore(ByHand):
             at = times.utc(now) if now else times.now()
             with self.transaction(owner, writes=True) as (connection, number):
                 ledger.count_use(connection, number, ids, at, "recalled")
+
+    def learn_recall(self, owner: str, lesson: Lesson) -> None:
+        """Learn from what an answer cited; for answers that are not written as turns (see `apply`)."""
+        with self.transaction(owner, writes=True) as (connection, number):
+            rerank.learn(connection, number, lesson)
+
+    def reset_recall(self, owner: str) -> int:
+        """Forget what recall has learned from this owner's citations; returns from how many answers that was."""
+        with self._owned(owner, writes=True) as (connection, number):
+            return rerank.reset(connection, number)
 
     def pass_over(self, turns: Sequence[Turn]) -> None:
         """Mark queued turns as written that hold nothing to decide about, all in one transaction."""

@@ -330,7 +330,18 @@ def test_recall_explains_its_scores_and_can_be_limited(run: Run, home: Path) -> 
     assert hits("--budget", "0") == []
     assert hits("--as-of", "2026-02-01") == []
     parts = hits("--explain", "--store", "semantic")[0]["parts"]
-    assert set(parts) == {"keyword", "dense", "subject", "time", "tie_break", "cosine", "coverage", "total"}
+    assert set(parts) == {
+        "keyword",
+        "dense",
+        "subject",
+        "time",
+        "tie_break",
+        "summary",
+        "cosine",
+        "coverage",
+        "learned",
+        "total",
+    }
     assert parts["coverage"] == 1
     table = run("recall", "jazz music", "--user", "ana", "--explain").out
     assert all(name in table for name in ("keyword", "dense", "subject", "tie_break", "cosine", "coverage"))

@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands to `app`."""
     bench = typer.Typer(name="bench", help="Measure on labelled data. Nothing is downloaded.", no_args_is_help=True)
     bench.command("recall")(recall)
+    bench.command("citations")(citations)
     bench.command("cost")(cost)
     bench_write.register(bench)
     bench_kinds.register(bench)
@@ -39,6 +40,21 @@ def recall(
     with provider_errors(settings):
         found = measure(dataset, data, settings.home, embeddings(settings))
     print_json(found) if as_json else _show_recall(found)
+
+
+def citations(
+    context: typer.Context,
+    data: Annotated[Path, typer.Option("--data", help="LoCoMo's file.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Measure what recall learns from citations: r@10 and MRR against the fixed order, with intervals."""
+    from sharpwave.benchmarks.citations import measure, shown
+    from sharpwave.models import embeddings, provider_errors
+
+    settings = settings_of(context)
+    with provider_errors(settings):
+        found = measure(data, settings.home, embeddings(settings))
+    print_json(found) if as_json else out.print(shown(found), markup=False, highlight=False)
 
 
 def cost(context: typer.Context, as_json: JsonOption = False) -> None:

@@ -1,4 +1,4 @@
-"""`sharpwave recall`: ask the memory, without a model."""
+"""`sharpwave recall` and `reset-recall`: ask the memory, without a model; forget what its order has learned."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +23,9 @@ MOST = 10
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to `app`."""
+    """Add the commands to `app`."""
     app.command("recall")(recall)
+    app.command("reset-recall")(reset_recall)
 
 
 def recall(
@@ -60,6 +61,18 @@ def recall(
         _print(hits, settings.timezone)
     else:
         out.print("Nothing is known about that.")
+
+
+def reset_recall(context: typer.Context, user: UserOption = None, as_json: JsonOption = False) -> None:
+    """Forget what recall has learned from a user's citations; no memory changes."""
+    settings = settings_of(context)
+    owner = user_of(settings, user)
+    with opened(settings) as store:
+        lessons = store.reset_recall(owner)
+    if as_json:
+        print_json({"user": owner, "lessons": lessons})
+    else:
+        out.print(f"Forgot what {lessons} answers had taught." if lessons else "Nothing had been learned.")
 
 
 def _result(hit: Recall) -> dict[str, Any]:
