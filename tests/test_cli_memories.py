@@ -1,36 +1,18 @@
 """The commands that look at memories and change them by hand, through the command line's own entry."""
 
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from commanding import Outcome, Run, runner
 from fakes import HashEmbeddings
 
-from sharpwave import cli
 from sharpwave.commands import entities, memories, recall, upkeep
 from sharpwave.memory.records import Candidate, Decision, Message, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.turn_queue import TurnQueue
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -40,24 +22,8 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run one command line as a process would, with an embedder that needs no files."""
-    app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
-    app.callback()(cli.options)
-    for module in (memories, recall, upkeep, entities):
-        module.register(app)
-    monkeypatch.setattr(cli, "app", app)
-    monkeypatch.setattr(cli, "_register", lambda: None)
-    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
     monkeypatch.setenv("COLUMNS", "200")
-
-    def once(*words: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(home), *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return Outcome(int(ended.value.code or 0), captured.out, captured.err)
-
-    return once
+    return runner(home, (memories, recall, upkeep, entities), monkeypatch, capsys)
 
 
 def complaint(outcome: Outcome, code: int = 2) -> str:

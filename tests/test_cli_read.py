@@ -9,16 +9,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
+from commanding import Run, runner
 from fakes import HashEmbeddings
 from openai_stub import OpenAIStub
 
-from sharpwave import cli
 from sharpwave.benchmarks.haystack import NEEDLES, chronicle
 from sharpwave.commands import read
 from sharpwave.memory import MemoryStore
@@ -27,20 +25,6 @@ from sharpwave.memory.reading import ExtractiveReader
 QUESTION = "What is the combination of the safe in the town hall?"
 
 ANSWER = json.dumps({"answer": "Ivo.", "known": True})
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -57,23 +41,8 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run one command line as a process would, with an embedder that needs no files."""
-    app = typer.Typer()
-    app.callback()(cli.options)
-    read.register(app)
-    monkeypatch.setattr(cli, "app", app)
-    monkeypatch.setattr(cli, "_register", lambda: None)
     monkeypatch.setattr("sharpwave.assembly.embeddings", lambda settings: HashEmbeddings())
-    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
-
-    def once(*words: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(home), "read", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return Outcome(int(ended.value.code or 0), captured.out, captured.err)
-
-    return once
+    return runner(home, [read], monkeypatch, capsys, "read")
 
 
 @pytest.fixture

@@ -7,36 +7,18 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import typer
+from commanding import Run, runner
 from fakes import HashEmbeddings
 
-from sharpwave import cli
 from sharpwave.arguments import hours, pause
 from sharpwave.commands import replay
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.store import MemoryStore
 
 TESTS = str(Path(__file__).parent)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -50,23 +32,8 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Run one command line as a process would, with an embedder that needs no files."""
-    app = typer.Typer(context_settings={"help_option_names": ["-h", "--help"]})
-    app.callback()(cli.options)
-    replay.register(app)
-    monkeypatch.setattr(cli, "app", app)
-    monkeypatch.setattr(cli, "_register", lambda: None)
-    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
-
-    def once(*words: str) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(home), "replay", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return Outcome(int(ended.value.code or 0), captured.out, captured.err)
-
-    yield once
+def run(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return runner(home, [replay], monkeypatch, capsys, "replay")
 
 
 def test_a_dry_run_then_the_run_itself_then_the_status(run: Run) -> None:
