@@ -70,7 +70,7 @@ def test_an_interval_is_over_conversations() -> None:
 def test_summaries_are_written_and_counted(file: Path) -> None:
     found = summaries.measure(file, HashEmbeddings())
     assert found["n"] == 20 and found["without summaries"]["r@10"] > 0
-    assert found["right session"] == found["with summaries"]["summaries"] > 0  # there is one session for each user
+    assert found["right session"] >= found["with summaries"]["summaries"] > 0  # there is one session for each user
 
 
 def test_the_command_prints_a_table_or_json(
