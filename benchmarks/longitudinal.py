@@ -118,7 +118,6 @@ POLICIES: Mapping[str, Policy] = {
     "default without rehearsal": Policy(learned, settles=True, repairs=True),
     "default without repair": Policy(learned, MIX, settles=True),
     "default without feedback": Policy(unlearned, MIX, settles=True),
-    "keep everything, with repair": Policy(None, repairs=True),
 }
 """What is compared; those named after the default show which part of it does what."""
 
