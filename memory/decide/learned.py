@@ -10,9 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
+from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.contradiction import of_one_day
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.decide.sameness import repeats
+from sharpwave.memory.decide.sameness import is_past, repeats
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
@@ -66,7 +68,17 @@ class LearnedPolicy:
             return []
         decided = self._network.decide_one(candidate, near)
         sure = decided.target is not None and decided.confidence >= self._least
-        return [decided.model_copy(update={"policy": self.name})] if sure else []
+        return [decided.model_copy(update={"policy": self.name})] if sure and not _passing(decided, near) else []
+
+
+def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
+    """Whether what is told changes nothing for good: it is of one day, or what it would change is past already."""
+    if decided.op == "NOOP":
+        return False
+    target = next(r.memory for r in near if r.memory is not None and r.memory.id == decided.target)
+    candidate = decided.candidate
+    happened = decided.op == "UPDATE" and candidate.kind == "event" and not phrases.replaces(candidate.text)
+    return is_past(target) or of_one_day(candidate.text) or happened
 
 
 def keyless(embeddings: Embeddings) -> Policy:

@@ -33,12 +33,11 @@ from sharpwave.memory.decide.sameness import (
     same_value,
     usable,
 )
-from sharpwave.memory.decide.taking_back import shares_object, takes_back, thing, without, without_item
+from sharpwave.memory.decide.taking_back import shares_object, takes_back, theirs, thing, without, without_item
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
-_USER = frozenset({"user"})
 _OPPOSITE = {"likes": "dislikes", "dislikes": "likes"}
 
 
@@ -241,12 +240,7 @@ class RulesPolicy:
         if candidate.attribute is None and candidate.value is None and not thing(candidate):
             return [self._say("NOOP", candidate, None, "takes something back without naming it", 0.6)]
         for memory in (k.memory for k in known):
-            theirs = (
-                same_subject(candidate, memory)
-                or memory.subject.casefold() in (candidate.value or "").casefold().split()
-                or (candidate.value is not None and not unsaid(stems(memory.subject) or _USER, stems(candidate.value)))
-            )
-            if is_past(memory) or not theirs or not takes_back(candidate, memory):
+            if is_past(memory) or not theirs(candidate, memory) or not takes_back(candidate, memory):
                 continue
             rest = without_item(memory, candidate)
             if rest:

@@ -2,7 +2,8 @@
 
 import re
 
-from sharpwave.memory.decide.sameness import value_words
+from sharpwave.memory.decide.sameness import same_subject, value_words
+from sharpwave.memory.extract.values import ANIMALS
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import stance, stems
 from sharpwave.memory.records import Candidate, Memory
@@ -41,6 +42,25 @@ def shares_object(candidate: Candidate, memory: Memory) -> bool:
     known = stems(memory.text) | stems(memory.value or "") | stems(memory.subject)
     named = thing(candidate)
     return len(unsaid(named, known)) < 0.4 * len(named)
+
+
+def theirs(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a retraction can be about this memory, going by whom the two are about."""
+    subject, value = memory.subject.casefold(), candidate.value
+    named = value is not None and candidate.subject == "user" and not unsaid(stems(value), stems(memory.text))
+    if _OTHERS.match(candidate.text):  # "her braces came off"
+        return named and subject != "user"
+    if same_subject(candidate, memory) or candidate.subject.casefold() in memory.text.casefold().split():
+        return True
+    if value is None:
+        return False
+    if subject in value.casefold().split() or not unsaid(stems(subject) or _USER, stems(value)):
+        return True
+    return named and subject in ANIMALS
+
+
+_USER = frozenset({"user"})
+_OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 
 def takes_back(candidate: Candidate, memory: Memory) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
+from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
 from sharpwave.memory.meanings import telling, unsaid
 from sharpwave.memory.phrases import changes, corrects, covered, details, expanded, head, negated, stems
@@ -71,10 +72,11 @@ class RulesExtractor:
 
 
 def _names(known: Sequence[Recall]) -> frozenset[str]:
-    """Names, in lower case, that memories are about or hold as values."""
+    """Names, in lower case, that memories are about or hold as values, and the kin that they are about."""
     found: set[str] = set()
     for memory in (k.memory for k in known):
         if memory is not None:
+            found |= {memory.subject.casefold()} - {USER}
             found |= {
                 w.casefold()
                 for w in re.findall(r"\b[A-Z][\w-]+", f"{memory.subject} {memory.value or ''} {memory.text[1:]}")
@@ -176,19 +178,18 @@ def _tied(
     reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[Recall]
 ) -> Reading | None:
     """Return the reading if something ties the clause to the user, else None."""
-    if reading is not None and (not reading.retract or first_person(clause.text) or not _DEFINITE.match(clause.text)):
+    if reading is not None and (not reading.retract or first_person(clause.text)):
         return reading
     if reading is not None:  # "The Peru trip is off" counts if the trip is known
-        topic = stems(reading.value or clause.text)
-        return reading if any(covered(topic, stems(k.text)) > 0.6 for k in known) else None
+        return reading if _known(reading, clause.text, known) else None
     if clause.explicit or corrects(clause.quote):
         return Reading(speaker)
     text = clause.text
-    if telegraphic(text):
+    if telegraphic(text) or ends(text):
         bare = read(f"I {text[0].lower()}{text[1:]}", speaker) or Reading()
-        if bare.attribute not in _TELEGRAPHIC:
+        if bare.attribute not in _TELEGRAPHIC and not bare.retract:
             bare = read(f"I am {text[0].lower()}{text[1:]}", speaker) or Reading()
-        if bare.attribute in _TELEGRAPHIC or bare.retract:
+        if bare.attribute in _TELEGRAPHIC or (bare.retract and (telegraphic(text) or _known(bare, text, known))):
             return bare
     if being := re.match(r"(?:being|as) (?:an? )?(.+?),", text, re.IGNORECASE):
         return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
@@ -210,6 +211,12 @@ def _tied(
         ) or _DATED.search(text):
             return Reading(speaker)
     return None
+
+
+def _known(reading: Reading, text: str, known: Sequence[Recall]) -> bool:
+    """Whether what a clause takes back is known."""
+    topic = stems(reading.value or text)
+    return any(len(unsaid(topic, stems(f"{k.text} {k.memory.subject if k.memory else ''}"))) < 0.4 * len(topic) for k in known)
 
 
 def _news_of(text: str, known: Sequence[Recall]) -> str | None:

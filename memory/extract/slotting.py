@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from sharpwave.memory.extract.clauses import MEDICAL_SOURCE, unquoted
+from sharpwave.memory.extract.endings import given_up, gone
 from sharpwave.memory.extract.grammar import ANIMAL, CLAUSES, KIN_WORD, PREDICATES, Row
 from sharpwave.memory.extract.values import ANIMALS, KIN, clean, is_name, is_vehicle, place_attribute, thing_key
 from sharpwave.memory.phrases import expanded, without_adverbs
@@ -44,6 +45,8 @@ _PERSON = _re(
     rf"(?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,|,)?"
     rf" (?P<p>(?!and I\b).+)"
 )
+_THE_KIN = _re(rf"the (?P<k>(?:{KIN_WORD})s?|twins|boys|girls) (?P<p>.+)")
+"""Whom somebody who has been spoken of may be called by."""
 _NAME_OF = _re(
     rf"(?:my|our) (?P<k>{_NOUN}(?:{KIN_WORD})s?)(?:'s? name is| is (?:called|named)| are (?:called|named)| goes"
     rf" by) (?P<v>.+)"
@@ -220,6 +223,8 @@ def _clause(said: str) -> Reading | None:
         return _apart(split)
     if over := _OVER.match(said):
         return _object_gone(next(over[g] for g in "vwxut" if over[g]))
+    if ended := gone(said):
+        return _object_gone(ended)
     return _row(said, CLAUSES)
 
 
@@ -241,6 +246,8 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
             value = clean(re.sub(r"^(?:is|are) (?:called |named )?", "", pronoun["p"]), "name")
             return Reading(antecedent, thing_key(thing), value) if is_name(value) else Reading(antecedent)
         return replace(_predicate(pronoun["p"]) or Reading(), subject=antecedent)
+    if (kin := _THE_KIN.match(said)) and kin["k"].casefold() in names:
+        return replace(_predicate(kin["p"]) or Reading(), subject=kin["k"].casefold())
     if (named := _NAME_FIRST.match(said)) and named["n"].casefold() in names:
         if _DIED.match(named["p"]):
             return Reading(attribute="pet", value=named["n"], retract=True)
@@ -284,6 +291,8 @@ def _gone(predicate: str) -> Reading | None:
         return _object_gone(next(away[g] for g in "pqrsln" if away[g]))
     if up := _GAVE_UP.match(predicate):
         return _object_gone(up["p"])
+    if thing := given_up(predicate):
+        return Reading(attribute="pet", value=thing, retract=True) if predicate.startswith("lost ") else _object_gone(thing)
     return _denied(predicate)
 
 
