@@ -165,7 +165,7 @@ def negated(text: str) -> bool:
 
 
 _CHANGE = re.compile(
-    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
+    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|shifted|rescheduled|swapped|jumped ship|(?:gone|went|come|came) (?:over|round) to|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
     r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
     r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer"
     r"|brought forward|put back|from (?:next|this) \w+|starting (?:next|this) \w+|as of|with effect from|renamed|upgraded|downgraded|dyed|(?:re)?painted"
@@ -184,7 +184,7 @@ _NEW_THING = re.compile(
 )
 _HEAD = re.compile(
     r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
-    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|lives?|hangs?|stands?)\b",
+    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|shifted|swapped|lives?|hangs?|stands?)\b",
     re.IGNORECASE,
 )
 

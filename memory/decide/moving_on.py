@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
-from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, head, stems
+from sharpwave.memory.meanings import alike
+from sharpwave.memory.phrases import LIGHT, core, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -93,15 +94,15 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
         return False
     about = (stems(candidate.subject) & stems(memory.subject)) | _CHANGING
     new, old = stems(_NOW.sub("", core(candidate.text))) - about, stems(memory.text) - about
-    shared = frozenset(w for w in new if any(akin(w, o) for o in old))
-    mine, theirs = new - shared, frozenset(o for o in old if not any(akin(o, w) for w in new))
+    shared = frozenset(w for w in new if any(alike(w, o) for o in old))
+    mine, theirs = new - shared, frozenset(o for o in old if not any(alike(o, w) for w in new))
     if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:
         return False
-    alike = bool(other_values(candidate.text, memory.text))
+    other = bool(other_values(candidate.text, memory.text))
     if shared - LIGHT:
-        return near.cosine >= NEAR or alike or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
+        return near.cosine >= NEAR or other or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
     brief = max(len(mine), len(theirs)) <= 2 and near.cosine >= BRIEF
-    return bool(shared) and (brief or (alike and near.cosine >= NEAR))
+    return bool(shared) and (brief or (other and near.cosine >= NEAR))
 
 
 def _collects(candidate: Candidate, memory: Memory) -> bool:

@@ -3,6 +3,7 @@
 import re
 
 from sharpwave.memory.decide.sameness import same_subject, value_words
+from sharpwave.memory.extract.clauses import first_person
 from sharpwave.memory.extract.values import ANIMALS
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import stance, stems
@@ -60,6 +61,22 @@ def theirs(candidate: Candidate, memory: Memory) -> bool:
 
 
 _USER = frozenset({"user"})
+_PAIRED = re.compile(
+    r"\b(?:dating|seeing|together|partner|boyfriend|girlfriend|bf|gf|going out|engaged|couple|married|husband|wife|fianc\w+)\b",
+    re.IGNORECASE,
+)
+_LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origin home_city home_country".split())
+"""What no single event that is over takes back ("the meeting is over", of who hates meetings)."""
+_BRIEF = re.compile(
+    r"\b(?:off|over|cancell?ed|called off|done|finished|not (?:on|happening))\b.*\b(?:today|tonight|tomorrow|this (?:morning|afternoon"
+    r"|evening|week|weekend|time|once)|for (?:now|the moment|a (?:while|bit|week|month)))\b",
+    re.IGNORECASE,
+)
+
+
+def _once(text: str) -> bool:
+    """Whether a statement says that something does not take place this once."""
+    return bool(_BRIEF.search(text))
 _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 
@@ -71,6 +88,12 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
     if candidate.value is None and attribute is not None:
         return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
     if stance(memory.text) >= {"not"} and memory.attribute is None:
+        return False
+    if attribute == "partner" and memory.attribute is None and not _PAIRED.search(memory.text):
+        return False
+    if _once(candidate.text) and (not first_person(candidate.text) or memory.attribute in _LASTING):
+        return False
+    if not first_person(candidate.text) and attribute is None and memory.attribute in _LASTING:
         return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False

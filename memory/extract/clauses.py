@@ -319,6 +319,18 @@ _TODAY_SMALL = _verbose(
     r"|fine|terrible|awful|nice|lovely|boring|long))\b"
 )
 _FIRST = _verbose(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b")
+_NOT_MEANT = _verbose(
+    r"""\bor\ so\ it\ (?:feels|seems|felt)\b|\b(?:just|only)\ (?:kidding|joking)\b|\b(?:jk|j/k)\b|\bin\ my\ dreams\b|\b(?:said|says)\ no\ one\ ever\b|\bnot!\s*$
+    |^\W*(?:(?:yeah|yes|sure|right|oh)\W+)+(?:and|because|cos|like)\ I(?:'m|\ am)?\ (?:the|a|an|obviously|just|totally|really|so)\b
+    |\b(?:yeah|sure),?\ right\b|\bobviously\ (?:love|adore|enjoy|live\ for)\b|\bas\ (?:the|they|my)\ (?:\w+\ )?(?:song|saying|lyric|poem|hymn|proverb|film|say|used\ to\ say|says|goes)\b
+    |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\bi\ (?:could|would)\ (?:literally|kill)\b"""
+)
+"""Said in jest, in irony, or in the words of a song."""
+_PAIR_OVER = _verbose(
+    r"^(?:(?:my|our|the|me)\ )?[\w'&\ -]{1,40}?\ and\ (?:I|me|we)\ (?:are|is|am|have|no\ longer|split|broke)\b"
+    r".*\b(?:done|through|finished|over|history|split|broke|broken|parted|fell\ out|fallen\ out|together\ any\ more|no\ longer)\b"
+)
+"""Two who are done with one another: "the gym and I are done"."""
 _QUOTED = re.compile(r'"[^"\n]{1,400}"|(?<!\w)\'[^\'\n]{3,400}?\'(?!\w)')
 _PERSONAL_QUOTE = _verbose(r"\b(?:I|I'm|my|me|we|our|you|your)\b|(?:\S+\s+){3}")
 
@@ -334,6 +346,7 @@ _TELEGRAPHIC = re.compile(
     r"|engaged|learning|studying"
     r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like"
     r"|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired"
+    r"|upgraded|switched|swapped|signed up|enrolled|picked up|took up|taken up|dyed|qualified|promoted|down to|up to|back (?:to|in|at|on)"
     r"|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
     r" into|am)\b",
     re.IGNORECASE,
@@ -402,6 +415,12 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if _QUOTES.match(straight(sentence)) or (
         re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))
     ):
+        return
+    if _NOT_MEANT.search(straight(sentence)):
+        return
+    whole = opened(sentence)
+    if _PAIR_OVER.match(expanded(whole)) and states(whole):
+        yield Clause(whole, sentence)
         return
     for quote in split(sentence):
         if states_command(quote):

@@ -40,6 +40,12 @@ _PAST_EVENT = re.compile(
     r"|became|broke|put|came|did|had|fell|caught|taught)\b",
     re.IGNORECASE,
 )
+_DIARY = re.compile(
+    r"(?:just |recently |now )*(?:upgraded|switched|swapped|signed up|enrolled|picked up|took up|taken up|dyed|promoted|qualified"
+    r"|(?:down|up) to (?:\d|one\b|two\b|three\b|four\b|five\b)|back (?:in|at|on) )",
+    re.IGNORECASE,
+)
+"""Changes in one's life, told without "I"."""
 _CHANGED = re.compile(
     r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped"
     r"|relocated|upgraded|quit)(?: \w+){0,2}\W*",
@@ -191,6 +197,8 @@ def _tied(
             bare = read(f"I am {text[0].lower()}{text[1:]}", speaker) or Reading()
         if bare.attribute in _TELEGRAPHIC or (bare.retract and (telegraphic(text) or _known(bare, text, known))):
             return bare
+        if _DIARY.match(text):
+            return Reading(speaker)
     if being := re.match(r"(?:being|as) (?:an? )?(.+?),", text, re.IGNORECASE):
         return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
     if about := _news_of(text, known):
@@ -224,7 +232,7 @@ def _news_of(text: str, known: Sequence[Recall]) -> str | None:
     topic = head(text)
     if not topic or not changes(text) or len(text.split()) > NEWS_AT_MOST:
         return None
-    hit = next((k.memory for k in known if k.memory is not None and covered(topic, stems(k.text)) >= 0.5), None)
+    hit = next((k.memory for k in known if k.memory and len(unsaid(topic, stems(k.text))) <= 0.5 * len(topic)), None)
     return hit.subject if hit else None
 
 

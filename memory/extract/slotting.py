@@ -150,10 +150,16 @@ _OVER = _re(
     r" table|finished$|ended$|(?:been )?stolen|moved out|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up|split up|finished$|ended$|moved out"
     r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
 )
+_NEW_ONE = _re(r"^(?:my |our |the )?new (\w+(?: \w+)?): ")
 _FADED = _re(
     r"(?P<a>(?:me|us|my|our)\b.*?) (?:(?:is|are|am|do|does|have|has|can) )?(?:no longer|not(?=.* any (?:more|longer)\b))"
     r" (?P<b>.+?)(?: any (?:more|longer)\b.*)?$"
 )
+_OF_SOMEBODY = {
+    "pet": _re(r".*\b(?:lost|buried|goodbye to|put|let)\b"),
+    "partner": _re(r".*\b(?:dumped|fell out|fallen out|parted|parting|broke|broken|split|over|moved on|ditched|left)\b"),
+}
+"""Whom one has done with, where it is somebody with a name."""
 _MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
 
 
@@ -172,7 +178,7 @@ def read(
         Who and what, with `attribute` None where nothing but the subject is clear; None when the clause's grammar leads
         nowhere, so that nothing ties it to the user.
     """
-    whole = expanded(unquoted(clause)).strip(" .!,;")
+    whole = _NEW_ONE.sub(r"my new \1 is ", expanded(unquoted(clause)).strip(" .!,;"))
     hedged = bool(_MAYBE.search(whole))
     said = without_adverbs(_HEDGE.sub("", MEDICAL_SOURCE.sub("", whole)))
     found = _read(said, antecedent, names)
@@ -292,7 +298,8 @@ def _gone(predicate: str) -> Reading | None:
     if up := _GAVE_UP.match(predicate):
         return _object_gone(up["p"])
     if thing := given_up(predicate):
-        return Reading(attribute="pet", value=thing, retract=True) if predicate.startswith("lost ") else _object_gone(thing)
+        whom = next((name for name, verbs in _OF_SOMEBODY.items() if verbs.match(predicate)), None)
+        return Reading(attribute=whom, value=thing, retract=True) if whom and is_name(thing) else _object_gone(thing)
     return _denied(predicate)
 
 
