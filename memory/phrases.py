@@ -202,9 +202,14 @@ _BESIDES = re.compile(
 )
 
 
+def besides(text: str) -> bool:
+    """Whether `text` puts something beside what there is ("another", "also", "a second")."""
+    return bool(_BESIDES.search(text))
+
+
 def replaces(text: str) -> bool:
     """Whether `text` speaks of a change that puts one thing in the place of another, rather than beside it."""
-    return changes(text) and not _BESIDES.search(text)
+    return changes(text) and not besides(text)
 
 
 _SWAP = re.compile(r"\b(?:instead|switched|swapped|changed|replaced|rather than)\b", re.IGNORECASE)

@@ -28,7 +28,7 @@ _SUCCESSION = tuple(
         r"(?P<b>.+?) (?:has|have)? ?replaced (?P<a>.+?)(?: as .*)?$",
         (
             r"\b(?:finished|done with|gone off|quit|stopped|gave up|given up) (?P<a>.+?)(?:,| and) (?:(?:it is|it's|I"
-            r"|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>(?!gone|over|done).+)"
+            r"|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>(?!gone|over|done|(?:too|so|not|no|never|because|since|it|way|last|after|just|very)\b).+)"
         ),
         (
             r"\bafter (?:(?:many )?years (?:as|with|of|in|at) (?:an? )?|(?=(?-i:[A-Z])))(?P<a>.+?),? (?:I|we"

@@ -14,7 +14,7 @@ from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.decide.sameness import is_past, repeats
+from sharpwave.memory.decide.sameness import confirms, is_past, repeats
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
@@ -67,18 +67,31 @@ class LearnedPolicy:
         if related or candidate.history:
             return []
         decided = self._network.decide_one(candidate, near)
-        sure = decided.target is not None and decided.confidence >= self._least
-        return [decided.model_copy(update={"policy": self.name})] if sure and not _passing(decided, near) else []
+        if decided.target is None or decided.confidence < self._least or _passing(decided, near):
+            return []
+        return [_confirmed(decided, near).model_copy(update={"policy": self.name})]
 
 
 def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
     """Whether what is told changes nothing for good: it is of one day, or what it would change is past already."""
     if decided.op == "NOOP":
         return False
-    target = next(r.memory for r in near if r.memory is not None and r.memory.id == decided.target)
     candidate = decided.candidate
-    happened = decided.op == "UPDATE" and candidate.kind == "event" and not phrases.replaces(candidate.text)
-    return is_past(target) or of_one_day(candidate.text) or happened
+    beside = candidate.kind == "event" and not phrases.replaces(candidate.text) or phrases.besides(candidate.text)
+    return is_past(_target(decided, near)) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
+
+
+def _confirmed(decided: Decision, near: Sequence[Recall]) -> Decision:
+    """Return the decision; a NOOP in place of an UPDATE by what says itself that it is known, and has no name or number more."""
+    said, memory = decided.candidate, _target(decided, near)
+    known = confirms(said.quote) and not phrases.changes(said.text) and phrases.details(said.text) <= phrases.details(memory.text)
+    if decided.op == "UPDATE" and known and phrases.negated(said.text) == phrases.negated(memory.text):
+        return decided.model_copy(update={"op": "NOOP"})
+    return decided
+
+
+def _target(decided: Decision, near: Sequence[Recall]) -> Memory:
+    return next(r.memory for r in near if r.memory is not None and r.memory.id == decided.target)
 
 
 def keyless(embeddings: Embeddings) -> Policy:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
-from sharpwave.memory.meanings import alike
+from sharpwave.memory.meanings import alike, unsaid
 from sharpwave.memory.phrases import LIGHT, core, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
@@ -71,7 +71,7 @@ def same_topic(new: str, old: str) -> bool:
     mine, theirs = head(new), head(old)
     if mine and theirs:
         return covered(mine, theirs) >= RETOLD or covered(theirs, mine) >= RETOLD
-    return not mine or covered(mine, stems(old)) >= RETOLD
+    return not mine or len(unsaid(mine, stems(old))) <= (1 - RETOLD) * len(mine)
 
 
 def retells(candidate: Candidate, memory: Memory) -> float:

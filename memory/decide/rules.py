@@ -4,7 +4,6 @@ In doubt it adds: a duplicate is a lesser harm than a wrong change. Facts that d
 negation are never taken for duplicates.
 """
 
-import re
 from collections.abc import Sequence
 
 from sharpwave.memory import phrases
@@ -33,7 +32,7 @@ from sharpwave.memory.decide.sameness import (
     same_value,
     usable,
 )
-from sharpwave.memory.decide.taking_back import shares_object, takes_back, theirs, thing, without, without_item
+from sharpwave.memory.decide.taking_back import asks_to_forget, shares_object, takes_back, theirs, thing, without, without_item
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
@@ -246,11 +245,7 @@ class RulesPolicy:
             if rest:
                 return [self._rest(candidate, memory, rest)]
             return [self._say("DELETE", candidate, memory, f"taken back: {memory.text!r}", 0.9)]
-        if re.match(
-            r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop|ignore|disregard)\b",
-            candidate.text,
-            re.IGNORECASE,
-        ):
+        if asks_to_forget(candidate.text):
             return [self._say("NOOP", candidate, None, "nothing known to forget", 0.8)]
         past = candidate.model_copy(update={"history": True})
         return [self._say("ADD", past, None, "takes back something that was not known, so it is news", 0.7)]

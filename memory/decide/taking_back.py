@@ -3,10 +3,10 @@
 import re
 
 from sharpwave.memory.decide.sameness import same_subject, value_words
-from sharpwave.memory.extract.clauses import first_person
+from sharpwave.memory.extract.endings import gone
 from sharpwave.memory.extract.values import ANIMALS
 from sharpwave.memory.meanings import unsaid
-from sharpwave.memory.phrases import stance, stems
+from sharpwave.memory.phrases import expanded, stance, stems, without_adverbs
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -68,15 +68,16 @@ _PAIRED = re.compile(
 _LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origin home_city home_country".split())
 """What no single event that is over takes back ("the meeting is over", of who hates meetings)."""
 _BRIEF = re.compile(
-    r"\b(?:off|over|cancell?ed|called off|done|finished|not (?:on|happening))\b.*\b(?:today|tonight|tomorrow|this (?:morning|afternoon"
+    r"\b(?:is|are|was|were|been|got)\s(?:\w+ )?(?:off|over|cancell?ed|called off|done|finished|not (?:on|happening))\b.*\b(?:today|tonight|tomorrow|this (?:morning|afternoon"
     r"|evening|week|weekend|time|once)|for (?:now|the moment|a (?:while|bit|week|month)))\b",
     re.IGNORECASE,
 )
+_FORGET = re.compile(r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop|ignore|disregard)\b", re.IGNORECASE)
 
 
-def _once(text: str) -> bool:
-    """Whether a statement says that something does not take place this once."""
-    return bool(_BRIEF.search(text))
+def asks_to_forget(text: str) -> bool:
+    """Whether a statement is a request to forget something."""
+    return bool(_FORGET.match(text))
 _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 
@@ -91,9 +92,8 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
         return False
     if attribute == "partner" and memory.attribute is None and not _PAIRED.search(memory.text):
         return False
-    if _once(candidate.text) and (not first_person(candidate.text) or memory.attribute in _LASTING):
-        return False
-    if not first_person(candidate.text) and attribute is None and memory.attribute in _LASTING:
+    happened = gone(without_adverbs(expanded(candidate.text)).strip(" .!,;")) is not None and not asks_to_forget(candidate.text)
+    if happened and (_BRIEF.search(candidate.text) or (attribute is None and memory.attribute in _LASTING)):
         return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False

@@ -64,7 +64,7 @@ _BOUNDARY = _verbose(
     |,\s*(?:and\s+|but\s+|so\s+)?(?={_ASKING})|\s+(?:and|but|so)\s+(?={_ASKING})"""
 )
 _HAS_VERB = _verbose(
-    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|^(?:please\s+)?(?:suggest"
+    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|\w+n't\b|^(?:please\s+)?(?:suggest"
     rf"|recommend|tell|show"
     r"|help|give|find|write|explain|plan|make|call|born|allergic|moved|remember|note)\b|\b(?:I'm|im|ive)\b"
 )
@@ -281,7 +281,7 @@ _CHATTER = _verbose(
       |battery)\ (?:is\ (?:slow|down|bad|dead|dying|low|out|not|terrible|acting)|keeps|died|dropped|does)|fault
       |thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
     |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with
-      |between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
+      |between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ a\ new\b|\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
     |(?:thanks?|thank\ you|cheers|ta|thx|sounds|good|great|nice|cool|perfect|awesome|lovely|wonderful|brilliant
       |excellent|amazing|fantastic|hello|hi|hey|bye|goodbye|see\ you|talk|later|sorry|excuse|pardon|welcome
       |congrat\w*|happy|merry|wow|omg|lol|same|me\ (?:too|neither|either)|never\ mind|nevermind|no\ (?:worries

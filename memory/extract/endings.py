@@ -14,7 +14,7 @@ def _re(pattern: str) -> re.Pattern[str]:
 
 
 _MINE = r"(?:(?:my|our|the|that|this|his|her|their|all|any|an?)\ )*"
-_WHEN = r"(?:\ (?:last|this|in|on|at|after|since|because|so|for|when|yesterday|today|ages|two|three|a)\b.*)?"
+_WHEN = r"(?:\ (?:last|this|in|on|at|after|since|because|so|for|when|yesterday|today|ages|two|three|a)\b.*|,\ .*)?"
 
 _DONE_WITH = _re(
     rf"""(?:(?:have|has|had|am|is|are|was|were|decided|to|end(?:ed)?\ up)\ )*(?:

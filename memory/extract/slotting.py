@@ -68,6 +68,7 @@ _ME = _re(
 )
 _PRONOUN = _re(r"(?:(?:he|she|they|it)|(?:his|her|their|its) (?P<t>\w+)(?= is| are))\s+(?P<p>.+)")
 _NAME_FIRST = re.compile(r"(?P<n>[A-Z][\w-]+)\s+(?P<p>.+)")
+_LOWER_FIRST = _re(r"(?P<n>[\w-]+) (?:has |just )*(?:died|passed away|was put (?:down|to sleep)|ran away)\b")
 _REPLACED = _re(
     r"(?:,? and|,|;|,? then) (?:(?:I|we|have|has|then|instead|my) )*"
     r"(?=(?:moved|got|bought|became|started|joined|switched|adopted|work|live|drive|am|is|took|picked|went)\b)"
@@ -129,7 +130,7 @@ _GAVE_AWAY = _re(
 _JOBLESS = _re(
     r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from) (?:my|the|his"
     r"|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off"
-    r"|fired|made redundant|let go|sacked)|handed in my notice|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
+    r"|fired|made redundant|let go|sacked)|handed in my notice|(?:took|taken|accepted) (?:voluntary redundancy|early retirement|redundancy|severance)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
 _MOVED_OUT = _re(r"(?:have |has )?moved (?:out of|away from) (?P<v>(?!.* (?:to|into) )(?-i:[A-Z]).+)")
@@ -258,6 +259,8 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
         if _DIED.match(named["p"]):
             return Reading(attribute="pet", value=named["n"], retract=True)
         return replace(_predicate(named["p"]) or Reading(), subject=named["n"])
+    if (low := _LOWER_FIRST.match(said)) and low["n"] in names:
+        return Reading(attribute="pet", value=low["n"], retract=True)
     return None
 
 
