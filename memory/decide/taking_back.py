@@ -93,7 +93,7 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
     if attribute == "partner" and memory.attribute is None and not _PAIRED.search(memory.text):
         return False
     happened = gone(without_adverbs(expanded(candidate.text)).strip(" .!,;")) is not None and not asks_to_forget(candidate.text)
-    if happened and (_BRIEF.search(candidate.text) or (attribute is None and memory.attribute in _LASTING)):
+    if happened and (_BRIEF.search(expanded(candidate.text)) or (attribute is None and memory.attribute in _LASTING)):
         return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False

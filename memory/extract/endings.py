@@ -13,13 +13,13 @@ def _re(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
 
-_MINE = r"(?:(?:my|our|the|that|this|his|her|their|all|any|an?)\ )*"
-_WHEN = r"(?:\ (?:last|this|in|on|at|after|since|because|so|for|when|yesterday|today|ages|two|three|a)\b.*|,\ .*)?"
+_MINE = r"(?:(?:my|our|the|that|this|his|her|their|all|any|an?)\ )*(?!(?:one|some|half|two|part|most|a\ few|it|that|this|them|up|off|out)\b)"
+_WHEN = r"(?:\ (?:last|this|in|on|at|after|since|because|so|for|when|yesterday|today|ages|at\ last|at\ long\ last|finally|for\ good|two|three|a)\b.*|,\ .*)?"
 
 _DONE_WITH = _re(
     rf"""(?:(?:have|has|had|am|is|are|was|were|decided|to|end(?:ed)?\ up)\ )*(?:
     (?:binned|ditched|dumped|junked|chucked(?:\ out|\ in)?|axed|canned|nixed|flogged|deleted|uninstalled|deactivated
-      |deregistered\ from|unfollowed|got\ (?:rid|shot)\ of|getting\ rid\ of|opted\ out\ of|bowed\ out\ of|dropped\ out\ of|withdrew\ from
+      |deregistered\ from|unfollowed|got\ (?:rid|shot)\ of|getting\ rid\ of|opted\ out\ of|bowed\ out\ of|dropped\ out\ of|withdrew\ from|relinquished|surrendered|vacated|renounced|forsworn|resigned\ from|decided\ against(?:\ renewing)?|over(?=\ my\b)
       |stepp(?:ed|ing)\ (?:down|back|away)\ (?:from|as)|walk(?:ed|ing)\ (?:away\ from|out\ on)|jacked\ in|jacking\ in|pulled\ the\ plug\ on|pulled\ out\ of
       |called\ (?:time\ on|off|it\ a\ day\ with)|calling\ off|(?:said|saying|bid)\ (?:goodbye|farewell|adieu)\ to|traded\ in|buried
       |grew\ out\ of|grown\ out\ of|outgrown|moved\ on\ from|got\ over|gotten\ over|turned\ my\ back\ on|had\ enough\ of|had\ it\ with
@@ -47,12 +47,13 @@ _PREDICATES = r"""(?:is|are|was|were|has|have|got|has\ been|have\ been|had\ to\ 
     |not\ going\ ahead|not\ on(?:\ any\ more)?|gathering\ dust|written\ off|totalled|binned|ditched|scrapped|axed|cancell?ed|called\ off|shelved|a\ no-go
     |in\ the\ past|behind\ (?:me|us)|a\ distant\ memory|paid\ off|healed|cured|sorted|gone\ for\ good|past\ tense|ancient\ history|over(?:\ and\ done\ with)?
     |a\ write-off|up\ in\ smoke|off(?:\ the\ (?:cards|menu|table))?|disbanded|demolished|a\ closed\ chapter|run\ its\ course|had\ (?:its|their|his|her)\ day|pulled\ down)
-    |fell\ through|fell\ apart|folded|went\ under|went\ bust|shut\ (?:down|up\ shop)|closed\ (?:down|its\ doors)|conked\ out|bit\ the\ dust|gave\ up\ the\ ghost
+    |(?:paid\ off|sold|cancell?ed|scrapped|binned|called\ off|ditched|disconnected|switched\ off)(?=$|\ (?:at\ (?:long\ )?last|finally|now|today|last|yesterday))
+    |had\ to\ go|fell\ through|fell\ apart|folded|went\ under|went\ bust|shut\ (?:down|up\ shop)|closed\ (?:down|its\ doors)|conked\ out|bit\ the\ dust|gave\ up\ the\ ghost
     |(?:did|does)\ not\ (?:survive|make\ it|last|work\ out|pan\ out|come\ off|materiali[sz]e|happen)|fizzled\ out|petered\ out|came\ (?:off|out)|lasted\ .+
     |went\ to\ the\ (?:tip|scrapyard|charity\ shop|dump)|crossed\ the\ rainbow\ bridge|is\ no\ longer\ with\ us|ran\ its\ course"""
 _GONE = _re(
     rf"""(?:
-    {_MINE}(?P<a>(?!(?:I|we|it|this|that|they|he|she|you|everything|work|lunch|dinner)\b)[^,]+?)\ (?:{_PREDICATES})\b(?:,|\ (?:on|in|last|this|for|because|so|and|after|since|with|the|today|yesterday|tonight|now)\b|$).*
+    {_MINE}(?P<a>(?!(?:I|we|it|this|that|they|he|she|you|everything|work|lunch|dinner)\b)[^,]+?)\ (?:{_PREDICATES})\b(?:,|\ (?:on|in|last|this|for|because|so|and|after|since|with|the|today|yesterday|tonight|now|at|finally)\b|$).*
     |{_MINE}(?P<b>.+?)\ and\ (?:I|me|we)\ (?:(?:are|is|have|am|now)\ )*(?:done|through|finished|history|over|parted\ ways|fell\ out|fallen\ out)\b.*
     |(?:so\ )?no\ more\ (?P<c>[^,]+?)(?:\ for\ (?:me|us)|\ then|\ thank\ (?:you|god))?
     |.*\b(?:days|weeks|months|years)\b(?:\ \w+)?\ (?P<d>\w+)[ -]free|.*\b(?P<e>\w+)[ -]free\ (?:since|for)\b.*

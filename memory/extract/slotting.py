@@ -122,7 +122,7 @@ _GAVE_UP = _re(
 _GAVE_AWAY = _re(
     r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated"
     r"|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
-    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed)\b"
+    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed|disconnected|taken out|cut off|switched off|taken away)\b"
     r"|(?:had to )?let (?:my |our |the )(?P<l>.+?) (?:lapse|expire|run out|go)\b"
     r"|(?:gave|give|given|handed|passed) (?:my |our |the )(?P<q>.+?) (?:away|up|back|over|on)\b"
     r"|(?:have |has )?sold (?P<n>(?-i:[A-Z])[\w-]+)(?! for\b)|forgot all (?:my|the) (?P<r>.+)"
@@ -337,6 +337,7 @@ def _none(inner: str) -> Reading | None:
 
 def _object_gone(raw: str) -> Reading:
     """Read what was given up, sold or lost: as a predicate of its own where it is one, else as the bare thing."""
+    raw = re.sub(r" (?:lark|thing|stuff|malarkey|nonsense|business)$", "", raw)
     inner = re.sub(r"^being (?=an? )", "am ", re.sub(r"^(?:my|our|the|his|her) ", "", raw))
     if job := re.match(r"job (?:at|with|for) (.+)", inner, re.IGNORECASE):
         return Reading(attribute="employer", value=clean(job[1], "employer"), retract=True)
