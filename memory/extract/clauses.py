@@ -147,7 +147,7 @@ _REQUEST = _verbose(
       |play|sing|say|ask|answer|reply|respond|consider|assume
     |debug|refactor|implement|sort|format|plan|schedule|print|keep|put|pick|choose|name|walk|teach|act|speak|talk|do
       |don't|be|shorten|expand|brainstorm|outline|review|test|polish|correct|edit)\s+
-      (?!(?:is|are|was|to\s+be)\b)
+      (?!(?:is|are|was|got|has|had|will|does|did|fell|went|to\s+be)\b)
     |^\w+\s*:\s
     |^I\ (?:want|need|would\ (?:like|love)|expect)\ (?:you|to\ (?:know|ask|see|understand|check|hear|talk|make\ sure
       |be\ sure|confirm|clarify|get\ (?:some|a)|find\ (?:out|a|some)|book|order|write|figure)|help|some\ (?:help
@@ -277,7 +277,7 @@ _CHATTER = _verbose(
     |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error
       |message|prompt|screen|cursor|pleasure|turn|god|goodness|word|(?:head|stomach|back|feet|eyes|throat)\ (?:hurts?
       |aches?|(?:is|are)\ (?:killing|sore|spinning|pounding|tired))|(?:coffee|lunch|dinner|breakfast|train
-      |bus)\ (?:is|was|got|came|arrived)|flight\ (?:is|was)\ (?:delayed|late)|(?:wifi|internet|connection
+      |bus)\ (?:is|was|got|came|arrived)|flight\ (?:is|was)\ (?:delayed|late)|(?:wifi|internet|connection|phone|laptop
       |battery)\ (?:is\ (?:slow|down|bad|dead|dying|low|out|not|terrible|acting)|keeps|died|dropped|does)|fault
       |thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
     |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with
@@ -323,7 +323,8 @@ _NOT_MEANT = _verbose(
     r"""\bor\ so\ it\ (?:feels|seems|felt)\b|\b(?:just|only)\ (?:kidding|joking)\b|\b(?:jk|j/k)\b|\bin\ my\ dreams\b|\b(?:said|says)\ no\ one\ ever\b|\bnot!\s*$
     |^\W*(?:(?:yeah|yes|sure|right|oh)\W+)+(?:and|because|cos|like)\ I(?:'m|\ am)?\ (?:the|a|an|obviously|just|totally|really|so)\b
     |\b(?:yeah|sure),?\ right\b|\bobviously\ (?:love|adore|enjoy|live\ for)\b|\bas\ (?:the|they|my)\ (?:\w+\ )?(?:song|saying|lyric|poem|hymn|proverb|film|say|used\ to\ say|says|goes)\b
-    |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\bi\ (?:could|would)\ (?:literally|kill)\b"""
+    |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\bmarried\ to\ (?:my|the|this)\ (?:job|work|phone|laptop|sofa|bed)\b
+    |\b(?:apparently|officially|basically|literally|practically)\b.*(?:\b(?:lol|lmao|rofl|ha(?:ha)+)\b|😂|🤣|😅)"""
 )
 """Said in jest, in irony, or in the words of a song."""
 _PAIR_OVER = _verbose(
@@ -347,7 +348,7 @@ _TELEGRAPHIC = re.compile(
     r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like"
     r"|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired"
     r"|upgraded|switched|swapped|signed up|enrolled|picked up|took up|taken up|dyed|qualified|promoted|down to|up to|back (?:to|in|at|on)"
-    r"|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
+    r"|[\w-]+ allergy$|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
     r" into|am)\b",
     re.IGNORECASE,
 )

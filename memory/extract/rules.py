@@ -195,6 +195,8 @@ def _tied(
         bare = read(f"I {text[0].lower()}{text[1:]}", speaker) or Reading()
         if bare.attribute not in _TELEGRAPHIC and not bare.retract:
             bare = read(f"I am {text[0].lower()}{text[1:]}", speaker) or Reading()
+        if bare.attribute is None and not bare.retract:
+            bare = read(f"I have a {text[0].lower()}{text[1:]}", speaker) or Reading()
         if bare.attribute in _TELEGRAPHIC or (bare.retract and (telegraphic(text) or _known(bare, text, known))):
             return bare
         if _DIARY.match(text):
