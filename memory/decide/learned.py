@@ -13,8 +13,10 @@ from langchain_core.embeddings import Embeddings
 from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
+from sharpwave.memory.decide.moving_on import changed
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
+from sharpwave.memory.decide.taking_back import shares_object
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
@@ -77,8 +79,11 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
     if decided.op == "NOOP":
         return False
     candidate = decided.candidate
-    beside = candidate.kind == "event" and not phrases.replaces(candidate.text) or phrases.besides(candidate.text)
-    return is_past(_target(decided, near)) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
+    beside = (candidate.kind == "event" and not changed(candidate)) or phrases.besides(candidate.text)
+    target = _target(decided, near)
+    if decided.op == "DELETE" and candidate.polarity == "retract" and candidate.value and not shares_object(candidate, target):
+        return True
+    return is_past(target) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
 
 
 def _confirmed(decided: Decision, near: Sequence[Recall]) -> Decision:

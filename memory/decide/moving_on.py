@@ -78,13 +78,21 @@ def retells(candidate: Candidate, memory: Memory) -> float:
     """Return how much of a memory a candidate says again while it says something else too, 0..1; 0 below `RETOLD`."""
     about = stems(candidate.subject) & stems(memory.subject)
     new, old = stems(candidate.text) - about, stems(memory.text) - about
-    event = candidate.kind == "event" and not phrases.replaces(candidate.text)
+    event = candidate.kind == "event" and not changed(candidate)
     if event or len(old) < 3 or not new - old:
         return 0.0
     if phrases.negated(candidate.text) != phrases.negated(memory.text):
         return 0.0
     share = covered(old, new)
     return share if share >= RETOLD and same_topic(candidate.text, memory.text) else 0.0
+
+
+_AGAIN = re.compile(r"\bagain\b", re.IGNORECASE)
+
+
+def changed(candidate: Candidate) -> bool:
+    """Whether a candidate tells of a change that puts one thing in another's place; what happened again changes nothing."""
+    return phrases.replaces(_AGAIN.sub("", candidate.text) if candidate.kind == "event" else candidate.text)
 
 
 def takes_over(candidate: Candidate, near: Known) -> bool:

@@ -18,7 +18,7 @@ from sharpwave.memory.decide.contradiction import (
     replaces,
     succeeds,
 )
-from sharpwave.memory.decide.moving_on import retells, takes_over
+from sharpwave.memory.decide.moving_on import changed, retells, takes_over
 from sharpwave.memory.decide.sameness import (
     Known,
     adds,
@@ -212,7 +212,7 @@ class RulesPolicy:
                 return [self._say("UPDATE", candidate, memory, f"another place than {memory.text!r}", 0.75)]
             if denies(candidate, memory):
                 return [self._say("UPDATE", candidate, memory, f"the opposite of {memory.text!r}", 0.8)]
-        if corrected or phrases.replaces(candidate.text):
+        if corrected or changed(candidate):
             over = [k for k in open_ if takes_over(candidate, k)]
             if over:
                 memory = max(over, key=lambda k: k.cosine).memory

@@ -72,6 +72,12 @@ _BRIEF = re.compile(
     r"|evening|week|weekend|time|once)|for (?:now|the moment|a (?:while|bit|week|month)))\b",
     re.IGNORECASE,
 )
+
+
+def _over(text: str) -> bool:
+    return gone(without_adverbs(expanded(text)).strip(" .!,;")) is not None
+
+
 _FORGET = re.compile(r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop|ignore|disregard)\b", re.IGNORECASE)
 
 
@@ -92,7 +98,9 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
         return False
     if attribute == "partner" and memory.attribute is None and not _PAIRED.search(memory.text):
         return False
-    happened = gone(without_adverbs(expanded(candidate.text)).strip(" .!,;")) is not None and not asks_to_forget(candidate.text)
+    if _over(memory.text):  # "my brother's bike got stolen" is no bike that one has
+        return False
+    happened = _over(candidate.text) and not asks_to_forget(candidate.text)
     if happened and (_BRIEF.search(expanded(candidate.text)) or (attribute is None and memory.attribute in _LASTING)):
         return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):

@@ -323,7 +323,8 @@ _NOT_MEANT = _verbose(
     r"""\bor\ so\ it\ (?:feels|seems|felt)\b|\b(?:just|only)\ (?:kidding|joking)\b|\b(?:jk|j/k)\b|\bin\ my\ dreams\b|\b(?:said|says)\ no\ one\ ever\b|\bnot!\s*$
     |^\W*(?:(?:yeah|yes|sure|right|oh)\W+)+(?:and|because|cos|like)\ I(?:'m|\ am)?\ (?:the|a|an|obviously|just|totally|really|so)\b
     |\b(?:yeah|sure),?\ right\b|\bobviously\ (?:love|adore|enjoy|live\ for)\b|\bas\ (?:the|they|my)\ (?:\w+\ )?(?:song|saying|lyric|poem|hymn|proverb|film|say|used\ to\ say|says|goes)\b
-    |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\bmarried\ to\ (?:my|the|this)\ (?:job|work|phone|laptop|sofa|bed)\b
+    |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\b(?:I'm|I\ am|im)\ (?:so\ |just\ |really\ )*(?:loving\ (?:this|the|that|it|every)|living\ the\ dream|the\ (?:king|queen|god|master|world\ champion|poster\ child)\ of)\b
+    |^\W*oh,?\ (?:yeah|great|joy|sure|wonderful|good|fantastic|brilliant|perfect)\b|\bbest\ day\ of\ my\ life\b|\bmarried\ to\ (?:my|the|this)\ (?:job|work|phone|laptop|sofa|bed)\b
     |\b(?:apparently|officially|basically|literally|practically)\b.*(?:\b(?:lol|lmao|rofl|ha(?:ha)+)\b|😂|🤣|😅)"""
 )
 """Said in jest, in irony, or in the words of a song."""

@@ -20,7 +20,7 @@ _DONE_WITH = _re(
     rf"""(?:(?:have|has|had|am|is|are|was|were|decided|to|end(?:ed)?\ up)\ )*(?:
     (?:binned|ditched|dumped|junked|chucked(?:\ out|\ in)?|axed|canned|nixed|flogged|deleted|uninstalled|deactivated
       |deregistered\ from|unfollowed|got\ (?:rid|shot)\ of|getting\ rid\ of|opted\ out\ of|bowed\ out\ of|dropped\ out\ of|withdrew\ from|relinquished|surrendered|vacated|renounced|forsworn|resigned\ from|decided\ against(?:\ renewing)?|over(?=\ my\b)
-      |stepp(?:ed|ing)\ (?:down|back|away)\ (?:from|as)|walk(?:ed|ing)\ (?:away\ from|out\ on)|jacked\ in|jacking\ in|pulled\ the\ plug\ on|pulled\ out\ of
+      |(?:stepp(?:ed|ing)|stood|standing)\ (?:down|back|away|aside)\ (?:from|as)|dispensed\ with|dispensing\ with|done\ away\ with|did\ away\ with|walk(?:ed|ing)\ (?:away\ from|out\ on)|jacked\ in|jacking\ in|pulled\ the\ plug\ on|pulled\ out\ of
       |called\ (?:time\ on|off|it\ a\ day\ with)|calling\ off|(?:said|saying|bid)\ (?:goodbye|farewell|adieu)\ to|traded\ in|buried
       |grew\ out\ of|grown\ out\ of|outgrown|moved\ on\ from|got\ over|gotten\ over|turned\ my\ back\ on|had\ enough\ of|had\ it\ with
       |fell\ out\ with|fallen\ out\ with|part(?:ed|ing)\ (?:ways|company)\ with|broke\ (?:it\ off|up)\ with|broken\ up\ with|split\ from
@@ -50,7 +50,7 @@ _PREDICATES = r"""(?:is|are|was|were|has|have|got|has\ been|have\ been|had\ to\ 
     |(?:paid\ off|sold|cancell?ed|scrapped|binned|called\ off|ditched|disconnected|switched\ off)(?=$|\ (?:at\ (?:long\ )?last|finally|now|today|last|yesterday))
     |had\ to\ go|fell\ through|fell\ apart|folded|went\ under|went\ bust|shut\ (?:down|up\ shop)|closed\ (?:down|its\ doors)|conked\ out|bit\ the\ dust|gave\ up\ the\ ghost
     |(?:did|does)\ not\ (?:survive|make\ it|last|work\ out|pan\ out|come\ off|materiali[sz]e|happen)|fizzled\ out|petered\ out|came\ (?:off|out)|lasted\ .+
-    |went\ to\ the\ (?:tip|scrapyard|charity\ shop|dump)|crossed\ the\ rainbow\ bridge|is\ no\ longer\ with\ us|ran\ its\ course"""
+    |(?:has|have)\ (?:left|moved\ (?:out|away)|gone\ home)|went\ to\ the\ (?:tip|scrapyard|charity\ shop|dump)|crossed\ the\ rainbow\ bridge|is\ no\ longer\ with\ us|ran\ its\ course"""
 _GONE = _re(
     rf"""(?:
     {_MINE}(?P<a>(?!(?:I|we|it|this|that|they|he|she|you|everything|work|lunch|dinner)\b)[^,]+?)\ (?:{_PREDICATES})\b(?:,|\ (?:on|in|last|this|for|because|so|and|after|since|with|the|today|yesterday|tonight|now|at|finally)\b|$).*
@@ -59,7 +59,7 @@ _GONE = _re(
     |.*\b(?:days|weeks|months|years)\b(?:\ \w+)?\ (?P<d>\w+)[ -]free|.*\b(?P<e>\w+)[ -]free\ (?:since|for)\b.*
     |(?:the\ |my\ )?(?P<f>[^,]+?)(?:\ (?:thing|stuff))?,\ (?:I\ |we\ )(?:have\ |had\ to\ )?(?:let\ (?:it|that)\ (?:slide|go|drop)|dropped\ (?:it|that)|given\ (?:it|that)\ up
       |gave\ (?:it|that)\ up|packed\ (?:it|that)\ in|stopped\ (?:it|that)|quit|knocked\ (?:it|that)\ on\ the\ head)\b.*
-    |(?:\w+\ ){{1,3}}(?:called\ off|cancell?ed|scrapped|axed|discontinued|pulled|withdrew)\ (?:the|my|our)\ (?P<g>[^,]+?)(?:\ on\ (?:me|us))?
+    |(?:\w+\ ){{1,4}}?(?:called\ off|cancell?ed|scrapped|axed|discontinued|pulled|withdrew|withdrawn|shut|stopped|abolished|phased\ out)\ (?:the\ offer\ of\ )?(?:the|my|our|an?)\ (?P<g>[^,]+?)(?:\ on\ (?:me|us))?
     )\W*$"""
 )
 """Clauses of what has come to an end."""

@@ -656,7 +656,7 @@ CLAUSES = _rows(
     (
         "likes",
         (
-            rf"(?:nothing (?:beats|tops)|give me|my (?:great |biggest |big )?passions? (?:is|are)|I can not get"
+            rf"(?:my idea of (?:heaven|bliss|fun) is|nothing (?:beats|tops)|give me|my (?:great |biggest |big )?passions? (?:is|are)|I can not get"
             rf" enough(?: of)?|I would take) {_V}"
         ),
         is_thing,
@@ -670,7 +670,7 @@ CLAUSES = _rows(
     (
         "dislikes",
         (
-            rf"{_V} (?:drives? me (?:crazy|mad|nuts|up the wall)|freaks? me out|scares? me|terrif(?:y|ies) me|bores?"
+            rf"{_V} (?:is|are) (?:my idea of (?:hell|a nightmare|torture)|the bane of my life)|(?P<w>.+) (?:drives? me (?:crazy|mad|nuts|up the wall)|freaks? me out|scares? me|terrif(?:y|ies) me|bores?"
             rf" me|annoys? me|grosses? me out)"
         ),
         is_thing,
