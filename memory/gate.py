@@ -70,7 +70,13 @@ def _clausemay_tell(quote: str) -> bool:
     words = len(text.split())
     if words < 2 or not states(text):
         return False
-    return words > 3 or first_person(text) or bool(_DETAIL.search(text) or _STATE.search(text)) or telegraphic(text) or ends(text)
+    return (
+        words > 3
+        or first_person(text)
+        or bool(_DETAIL.search(text) or _STATE.search(text))
+        or telegraphic(text)
+        or ends(text)
+    )
 
 
 def _asks_with_news(sentence: str) -> bool:

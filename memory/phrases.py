@@ -22,7 +22,10 @@ _CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(I|we|you|he|she|they)'d\b", r"\1 would"),
         (r"\b(he|she|it|that|there|who|what|where)'s\b", r"\1 is"),
         (r"'s (?=(?:been|gone|got|left|died|moved|become|turned|started|stopped)\b)", " has "),
-        (r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|done|history|finished|no|all|back|on|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)", " is "),
+        (
+            r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|done|history|finished|no|all|back|on|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)",
+            " is ",
+        ),
         (r"\b(gonna)\b", "going to"),
         (r"\b(wanna)\b", "want to"),
         (r"\b(gotta)\b", "have to"),
@@ -198,7 +201,8 @@ def head(text: str) -> frozenset[str]:
 
 
 _BESIDES = re.compile(
-    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|(?:a|my|our|^)\W*second|extra|both)\b", re.IGNORECASE
+    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|(?:a|my|our|^)\W*second|extra|both)\b",
+    re.IGNORECASE,
 )
 
 

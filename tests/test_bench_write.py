@@ -365,7 +365,9 @@ def small(folder: Path) -> Path:
     return folder
 
 
-def test_the_command_prints_figures_of_the_default_policy_and_of_those_beside_it(bench: typer.Typer, tmp_path: Path) -> None:
+def test_the_command_prints_figures_of_the_default_policy_and_of_those_beside_it(
+    bench: typer.Typer, tmp_path: Path
+) -> None:
     result = CliRunner().invoke(bench, ["write", "--data", str(small(tmp_path)), "--json", "--failures"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)

@@ -81,7 +81,12 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
     candidate = decided.candidate
     beside = (candidate.kind == "event" and not changed(candidate)) or phrases.besides(candidate.text)
     target = _target(decided, near)
-    if decided.op == "DELETE" and candidate.polarity == "retract" and candidate.value and not shares_object(candidate, target):
+    if (
+        decided.op == "DELETE"
+        and candidate.polarity == "retract"
+        and candidate.value
+        and not shares_object(candidate, target)
+    ):
         return True
     return is_past(target) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
 
@@ -89,7 +94,11 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
 def _confirmed(decided: Decision, near: Sequence[Recall]) -> Decision:
     """Return the decision; a NOOP in place of an UPDATE by what says itself that it is known, and has no name or number more."""
     said, memory = decided.candidate, _target(decided, near)
-    known = confirms(said.quote) and not phrases.changes(said.text) and phrases.details(said.text) <= phrases.details(memory.text)
+    known = (
+        confirms(said.quote)
+        and not phrases.changes(said.text)
+        and phrases.details(said.text) <= phrases.details(memory.text)
+    )
     if decided.op == "UPDATE" and known and phrases.negated(said.text) == phrases.negated(memory.text):
         return decided.model_copy(update={"op": "NOOP"})
     return decided

@@ -6,7 +6,6 @@ negation are never taken for duplicates.
 
 from collections.abc import Sequence
 
-from sharpwave.memory import phrases
 from sharpwave.memory.decide.contradiction import (
     corrected_value,
     corrects,
@@ -32,7 +31,15 @@ from sharpwave.memory.decide.sameness import (
     same_value,
     usable,
 )
-from sharpwave.memory.decide.taking_back import asks_to_forget, shares_object, takes_back, theirs, thing, without, without_item
+from sharpwave.memory.decide.taking_back import (
+    asks_to_forget,
+    shares_object,
+    takes_back,
+    theirs,
+    thing,
+    without,
+    without_item,
+)
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn

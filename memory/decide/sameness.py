@@ -183,7 +183,12 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
         return near.cosine >= (SAID_AGAIN if brief else SAID_AT_LENGTH) or confirms(candidate.quote)
     happened = candidate.kind == "event" or _HAPPENED.search(said)
     steady = not happened and not phrases.changes(said) and 2 <= len(telling(new)) <= BRIEF
-    return steady and len(left) == 1 and near.cosine >= (CONFIRMED if confirms(candidate.quote) else SAME_MEANING) and not _substitutes(said, memory.text)
+    return (
+        steady
+        and len(left) == 1
+        and near.cosine >= (CONFIRMED if confirms(candidate.quote) else SAME_MEANING)
+        and not _substitutes(said, memory.text)
+    )
 
 
 _HAPPENED = re.compile(r"\b(?:broke|broken|had|was|were|went|came|left|lost|\w{3,}ed)\b", re.IGNORECASE)

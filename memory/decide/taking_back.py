@@ -26,7 +26,7 @@ _GOING_ON = re.compile(r"\b(?:I'm|I am|im|we're|we are|doing|taking|go to|attend
 _PLACED = re.compile(r" (?:at|in|on|with|for|during) ")
 _GIVING_UP = stems(
     "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
-    " longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
+    " together longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
     " eating using use play playing watch wear take taking read smoke doing go going live living"
 )
 
@@ -84,6 +84,8 @@ _FORGET = re.compile(r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop
 def asks_to_forget(text: str) -> bool:
     """Whether a statement is a request to forget something."""
     return bool(_FORGET.match(text))
+
+
 _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 
@@ -106,6 +108,7 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False
     if shares_object(candidate, memory):
+        same = same or (attribute == "hobby" and memory.attribute in ("job", "project", "plan"))
         return same or memory.attribute is None or attribute is None or memory.attribute == "name"
     return False
 

@@ -64,7 +64,7 @@ _BOUNDARY = _verbose(
     |,\s*(?:and\s+|but\s+|so\s+)?(?={_ASKING})|\s+(?:and|but|so)\s+(?={_ASKING})"""
 )
 _HAS_VERB = _verbose(
-    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|\w+n't\b|^(?:please\s+)?(?:suggest"
+    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|\w+n't\b|^(?:just\s+)?(?:lost|sold|bought|left|quit|gave|went|came|took|found|won|got)\b|^(?:please\s+)?(?:suggest"
     rf"|recommend|tell|show"
     r"|help|give|find|write|explain|plan|make|call|born|allergic|moved|remember|note)\b|\b(?:I'm|im|ive)\b"
 )
@@ -161,14 +161,14 @@ _REQUEST = _verbose(
       |have\ been)\ (?:just\ )?(?:looking|searching|hunting)\ for\b"""
 )
 _HYPOTHETICAL = _verbose(
-    r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory
+    r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory|for\ the\ sake\ of\ argument|for\ argument's\ sake|playing\ devil's\ advocate|let\ us\ imagine|hypothetical
       |hypothetically|in\ an\ ideal\ world|one\ day\ I|someday)\b
     |\bif\ (?:I|we|my\ \w+|only)\ (?:were|was|had|could|ever|won|did|might|would|lived|owned)\b
     |\b(?:would|might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
       |wondering|wonder|whether|tempted|toying|debating)\b
     |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
       |stay\ away|take|eat|use\ a))
-    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bnot\ sure\ (?:if|whether
+    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\b(?:about|tempted|dying|just\ going)\ to\ (?:say|tell|joke)\b|\b(?:almost|nearly)\ (?:said|told|wrote|quit|sold|bought|moved|left)\b|\bnot\ sure\ (?:if|whether
       |that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
     |\bfor\ (?:example|instance)\b|\blet\ us\ say\b|\bin\ (?:another|a\ past|my\ next)\ life\b"""
 )
@@ -196,10 +196,10 @@ _CALL_ME = _verbose(
 )
 _SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
 _REPORTED = _verbose(
-    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:\w+\ ){1,2}
+    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:[\w']+\ ){1,3}?
       |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
       |asks|believes?
-    |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
+    |(?:goes|went|is\ like|was\ like|were\ like|am\ like)(?=\ (?:I|we|you|my)\b)|reckons?|reckoned|swears?|swore|bets?|jokingly|insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
       |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
 )
 MEDICAL_SOURCE = _verbose(

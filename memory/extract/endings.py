@@ -19,7 +19,7 @@ _WHEN = r"(?:\ (?:last|this|in|on|at|after|since|because|so|for|when|yesterday|t
 _DONE_WITH = _re(
     rf"""(?:(?:have|has|had|am|is|are|was|were|decided|to|end(?:ed)?\ up)\ )*(?:
     (?:binned|ditched|dumped|junked|chucked(?:\ out|\ in)?|axed|canned|nixed|flogged|deleted|uninstalled|deactivated
-      |deregistered\ from|unfollowed|got\ (?:rid|shot)\ of|getting\ rid\ of|opted\ out\ of|bowed\ out\ of|dropped\ out\ of|withdrew\ from|relinquished|surrendered|vacated|renounced|forsworn|resigned\ from|decided\ against(?:\ renewing)?|over(?=\ my\b)
+      |deregistered\ from|unfollowed|got\ (?:rid|shot)\ of|getting\ rid\ of|opted\ out\ of|bowed\ out\ of|dropped\ out\ of|withdrew\ from|relinquished|surrendered|vacated|renounced|forsworn|resigned\ from|(?:did\ not|not)\ renew(?:ed|ing)?(?:\ (?:at|with))?|decided\ against(?:\ renewing)?|over(?=\ my\b)
       |(?:stepp(?:ed|ing)|stood|standing)\ (?:down|back|away|aside)\ (?:from|as)|dispensed\ with|dispensing\ with|done\ away\ with|did\ away\ with|walk(?:ed|ing)\ (?:away\ from|out\ on)|jacked\ in|jacking\ in|pulled\ the\ plug\ on|pulled\ out\ of
       |called\ (?:time\ on|off|it\ a\ day\ with)|calling\ off|(?:said|saying|bid)\ (?:goodbye|farewell|adieu)\ to|traded\ in|buried
       |grew\ out\ of|grown\ out\ of|outgrown|moved\ on\ from|got\ over|gotten\ over|turned\ my\ back\ on|had\ enough\ of|had\ it\ with
@@ -46,7 +46,7 @@ _PREDICATES = r"""(?:is|are|was|were|has|have|got|has\ been|have\ been|had\ to\ 
     (?:dead|dead\ in\ the\ water|done(?:\ and\ dusted|\ with|\ for)?|history|no\ more|toast|kaput|finished|not\ happening(?:\ any\ more|\ after\ all)?
     |not\ going\ ahead|not\ on(?:\ any\ more)?|gathering\ dust|written\ off|totalled|binned|ditched|scrapped|axed|cancell?ed|called\ off|shelved|a\ no-go
     |in\ the\ past|behind\ (?:me|us)|a\ distant\ memory|paid\ off|healed|cured|sorted|gone\ for\ good|past\ tense|ancient\ history|over(?:\ and\ done\ with)?
-    |a\ write-off|up\ in\ smoke|off(?:\ the\ (?:cards|menu|table))?|disbanded|demolished|a\ closed\ chapter|run\ its\ course|had\ (?:its|their|his|her)\ day|pulled\ down)
+    |a\ write-off|up\ in\ smoke|off(?:\ the\ (?:cards|menu|table))?|disbanded|demolished|ripped\ out|torn\ (?:out|down)|taken\ out|stopped|ceased|cleared\ up|gone\ to\ (?:a|an|their|its|his|her)\ (?:[\w-]+\ )*homes?|a\ closed\ chapter|run\ its\ course|had\ (?:its|their|his|her)\ day|pulled\ down)
     |(?:paid\ off|sold|cancell?ed|scrapped|binned|called\ off|ditched|disconnected|switched\ off)(?=$|\ (?:at\ (?:long\ )?last|finally|now|today|last|yesterday))
     |had\ to\ go|fell\ through|fell\ apart|folded|went\ under|went\ bust|shut\ (?:down|up\ shop)|closed\ (?:down|its\ doors)|conked\ out|bit\ the\ dust|gave\ up\ the\ ghost
     |(?:did|does)\ not\ (?:survive|make\ it|last|work\ out|pan\ out|come\ off|materiali[sz]e|happen)|fizzled\ out|petered\ out|came\ (?:off|out)|lasted\ .+
@@ -63,6 +63,7 @@ _GONE = _re(
     )\W*$"""
 )
 """Clauses of what has come to an end."""
+
 
 def given_up(predicate: str) -> str | None:
     """Return what somebody has done with, going by what is said of them; None where nothing is."""

@@ -676,7 +676,11 @@ CLAUSES = _rows(
         is_thing,
     ),
     ("avoids", rf"{_V} (?:is|are) (?:something |things )?I do not (?:eat|drink|touch)", is_thing),
-    ("own_new", r"(?:(?:I|we) (?:have|have got|got)|there is) a new (?P<t>\w+)(?:,| called| named)(?: an?)? (?P<v>(?-i:[A-Z]).+)", is_name),
+    (
+        "own_new",
+        r"(?:(?:I|we) (?:have|have got|got)|there is) a new (?P<t>\w+)(?:,| called| named)(?: an?)? (?P<v>(?-i:[A-Z]).+)",
+        is_name,
+    ),
     ("pet", rf"(?P<v>\w+) is (?:my|our) {ANIMAL}\b", is_word),
     ("kin_name", rf"(?P<v>(?-i:[A-Z])\w+) is (?:my|our) (?:new )?(?P<k>{KIN_WORD})\b", is_name),
     (

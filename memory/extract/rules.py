@@ -12,7 +12,7 @@ from sharpwave.memory.extract.clauses import Clause, clauses, first_person, tele
 from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
 from sharpwave.memory.meanings import telling, unsaid
-from sharpwave.memory.phrases import changes, corrects, covered, details, expanded, head, negated, stems
+from sharpwave.memory.phrases import changes, corrects, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
 
@@ -184,7 +184,7 @@ def _tied(
     reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[Recall]
 ) -> Reading | None:
     """Return the reading if something ties the clause to the user, else None."""
-    if reading is not None and (not reading.retract or first_person(clause.text)):
+    if reading is not None and (not reading.retract or reading.value is None or first_person(clause.text)):
         return reading
     if reading is not None:  # "The Peru trip is off" counts if the trip is known
         return reading if _known(reading, clause.text, known) else None
@@ -226,7 +226,9 @@ def _tied(
 def _known(reading: Reading, text: str, known: Sequence[Recall]) -> bool:
     """Whether what a clause takes back is known."""
     topic = stems(reading.value or text)
-    return any(len(unsaid(topic, stems(f"{k.text} {k.memory.subject if k.memory else ''}"))) < 0.4 * len(topic) for k in known)
+    return any(
+        len(unsaid(topic, stems(f"{k.text} {k.memory.subject if k.memory else ''}"))) < 0.4 * len(topic) for k in known
+    )
 
 
 def _news_of(text: str, known: Sequence[Recall]) -> str | None:

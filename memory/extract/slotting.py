@@ -158,7 +158,9 @@ _FADED = _re(
 )
 _OF_SOMEBODY = {
     "pet": _re(r".*\b(?:lost|buried|goodbye to|put|let)\b"),
-    "partner": _re(r".*\b(?:dumped|fell out|fallen out|parted|parting|broke|broken|split|over|moved on|ditched|left)\b"),
+    "partner": _re(
+        r".*\b(?:dumped|fell out|fallen out|parted|parting|broke|broken|split|over|moved on|ditched|left)\b"
+    ),
 }
 """Whom one has done with, where it is somebody with a name."""
 _MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
