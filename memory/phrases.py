@@ -23,7 +23,7 @@ _CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(he|she|it|that|there|who|what|where)'s\b", r"\1 is"),
         (r"'s (?=(?:been|gone|got|left|died|moved|become|turned|started|stopped)\b)", " has "),
         (
-            r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|done|history|finished|no|all|back|on|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)",
+            r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|my|our|done|history|finished|no|all|back|on|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)",
             " is ",
         ),
         (r"\b(gonna)\b", "going to"),

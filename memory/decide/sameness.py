@@ -135,8 +135,7 @@ def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
 def adds(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate says notably more than the memory: two more content words, or one more detail."""
     more = (
-        stems(core(candidate.text))
-        - stems(memory.text)
+        unsaid(stems(core(candidate.text)), stems(memory.text))
         - stems(aliases(candidate.attribute or ""))
         - stems(memory.subject)
     )
@@ -149,6 +148,7 @@ _AVERSE = {"diet": True, "allergy": True, "avoids": None, "dislikes": None}
 """Slots of what one keeps off, and whether a negation turns that round."""
 
 
+_AFRAID = re.compile(r"\b(?:afraid|scared?|scares|terrif\w+|frighten\w*|fears?)\b", re.IGNORECASE)
 _ABSTAINS = re.compile(r"\b(?:teetotal\w*|sober|abstain\w*|abstinent)\b", re.IGNORECASE)
 
 
@@ -157,6 +157,8 @@ def averse(text: str, attribute: str | None) -> bool:
     denied = phrases.negated(text)
     if attribute in _AVERSE:
         return not (_AVERSE[attribute] and denied)
+    if _AFRAID.search(text):
+        return not denied
     return denied or "hate" in stance(text) or bool(_ABSTAINS.search(text))
 
 
@@ -195,7 +197,7 @@ _HAPPENED = re.compile(r"\b(?:broke|broken|had|was|were|went|came|left|lost|\w{3
 _TASTES = ("likes", "hobby", "habit")
 _CONFIRMS = re.compile(
     r"^\W*(?:yes|yep|yeah|yup|aye|remember|don'?t forget|like I said|as I said|as you know|you know|reminder|confirm\w*)\b|\bstill\b"
-    r"|\b(?:remember|as you know|you know|as (?:ever|always)|as I said|like I said|mine|ours|don't forget|in case you forgot)\W*$",
+    r"|\b(?:remember|as you know|you know|as (?:ever|always)|(?:as|like) I (?:said|told you|mentioned)|mine|ours|don't forget|in case you forgot)\W*$",
     re.IGNORECASE,
 )
 

@@ -168,9 +168,9 @@ _HYPOTHETICAL = _verbose(
       |wondering|wonder|whether|tempted|toying|debating)\b
     |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
       |stay\ away|take|eat|use\ a))
-    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\b(?:about|tempted|dying|just\ going)\ to\ (?:say|tell|joke)\b|\b(?:almost|nearly)\ (?:said|told|wrote|quit|sold|bought|moved|left)\b|\bnot\ sure\ (?:if|whether
+    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bused\ to\ (?:think|believe|dream|imagine|pretend)\b|\bwhen\ I\ (?:win|am\ (?:rich|famous|king|queen|president|older|dead))\b|\b(?:about|tempted|dying|just\ going)\ to\ (?:say|tell|joke)\b|\b(?:almost|nearly)\ (?:said|told|wrote|quit|sold|bought|moved|left)\b|\bnot\ sure\ (?:if|whether
       |that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
-    |\bfor\ (?:example|instance)\b|\blet\ us\ say\b|\bin\ (?:another|a\ past|my\ next)\ life\b"""
+    |\bfor\ (?:example|instance)\b|\blet\ us\ say\b|\bin\ (?:another|a\ (?:past|previous|former|parallel)|my\ next)\ life\b"""
 )
 _FICTION = _verbose(
     r"""\bin\ (?:my|our|the|this|a|his|her)\ (?:\w+\ )?(?:story|novel|book(?!\ club)|screenplay|script|campaign
@@ -179,7 +179,7 @@ _FICTION = _verbose(
       |\b(?:dreamt|dreamed)\ (?:that|I|about)\b|\bin-game\b|\bd&d\b|\bin\ character\b"""
 )
 _ROLEPLAY = _verbose(
-    r"""\b(?:pretend|role-?play\w*|act\ (?:as|like)|acting\ as|let\ us\ play|imagine\ (?:that\ )?(?:you|I|we)
+    r"""\b(?:pretend|let's\ (?:play|pretend)|role-?play\w*|act\ (?:as|like)|acting\ as|let\ us\ play|imagine\ (?:that\ )?(?:you|I|we)
       |you\ are\ now\ an?|from\ now\ on\ you\ are|speak\ as|answer\ as|reply\ as|as\ if\ (?:you|I)\ were
     |play\ (?:the\ part|the\ role)|you\ (?:will|are\ going\ to)\ (?:play|be)\ (?:a|an|the|my)\b|I\ (?:will
       |am\ going\ to)\ (?:be|play)\ (?:the|a|an)\ \w+\ (?:and|,)\ you)\b"""
@@ -199,7 +199,7 @@ _REPORTED = _verbose(
     r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:[\w']+\ ){1,3}?
       |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
       |asks|believes?
-    |(?:goes|went|is\ like|was\ like|were\ like|am\ like)(?=\ (?:I|we|you|my)\b)|reckons?|reckoned|swears?|swore|bets?|jokingly|insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
+    |(?:goes|went|is\ like|was\ like|were\ like|am\ like)(?=\ (?:I|we|you|my)\b)|assum(?:es?|ed)|suspect(?:s|ed)?|imagines?|guess(?:es|ed)|decided|pretends?|asked\ (?:me\ )?(?:if|whether)|reckons?|reckoned|swears?|swore|bets?|jokingly|insists?|insisted|keeps?\ (?:on\ )?(?:saying|telling|insisting|claiming|joking|thinking)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
       |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
 )
 MEDICAL_SOURCE = _verbose(
@@ -324,10 +324,13 @@ _NOT_MEANT = _verbose(
     |^\W*(?:(?:yeah|yes|sure|right|oh)\W+)+(?:and|because|cos|like)\ I(?:'m|\ am)?\ (?:the|a|an|obviously|just|totally|really|so)\b
     |\b(?:yeah|sure),?\ right\b|\bobviously\ (?:love|adore|enjoy|live\ for)\b|\bas\ (?:the|they|my)\ (?:\w+\ )?(?:song|saying|lyric|poem|hymn|proverb|film|say|used\ to\ say|says|goes)\b
     |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\b(?:I'm|I\ am|im)\ (?:so\ |just\ |really\ )*(?:loving\ (?:this|the|that|it|every)|living\ the\ dream|the\ (?:king|queen|god|master|world\ champion|poster\ child)\ of)\b
-    |^\W*oh,?\ (?:yeah|great|joy|sure|wonderful|good|fantastic|brilliant|perfect)\b|\bbest\ day\ of\ my\ life\b|\bmarried\ to\ (?:my|the|this)\ (?:job|work|phone|laptop|sofa|bed)\b
+    |^\W*oh,?\ (?:yeah|great|joy|sure|wonderful|good|fantastic|brilliant|perfect)\b|\bbest\ day\ of\ my\ life\b|\bfor\ (?:a\ laugh|laughs|the\ lols)\b|\bas\ a\ joke\b|\bmy\ (?:\w+\ )?(?:hint|motto|mantra|status|caption|tagline|slogan|catchphrase|excuse|alibi|headline)\ (?:is|was|reads)\b
+    |\bmarried\ to\ (?:my|the|this)\ (?:job|work|phone|laptop|sofa|bed)\b
     |\b(?:apparently|officially|basically|literally|practically)\b.*(?:\b(?:lol|lmao|rofl|ha(?:ha)+)\b|😂|🤣|😅)"""
 )
 """Said in jest, in irony, or in the words of a song."""
+_HEADER = re.compile(r"\W*(?:subject|cc|bcc)\s*:", re.IGNORECASE)
+"""Begins a letter that is pasted or asked for."""
 _PAIR_OVER = _verbose(
     r"^(?:(?:my|our|the|me)\ )?[\w'&\ -]{1,40}?\ and\ (?:I|me|we)\ (?:are|is|am|have|no\ longer|split|broke)\b"
     r".*\b(?:done|through|finished|over|history|split|broke|broken|parted|fell\ out|fallen\ out|together\ any\ more|no\ longer)\b"
@@ -373,6 +376,8 @@ def states(clause: str) -> bool:
         return True
     if not said or len(clause) > LONGEST_CLAUSE or _QUESTION.match(said) or asks(plain):
         return False
+    if plain[:1].isspace() and straight(clause)[:1] in "\"'":  # what it begins with is somebody's words
+        return False
     if MEDICAL_SOURCE.match(said):
         said = MEDICAL_SOURCE.sub("", said)
     elif _REPORTED.match(said) or (
@@ -399,7 +404,7 @@ def clauses(text: str) -> Iterator[Clause]:
         if len(sentence) > LONGEST_SENTENCE:
             continue
         plain = expanded(sentence)
-        if _ROLEPLAY.search(plain) or _PAYLOAD.match(plain):
+        if _ROLEPLAY.search(plain) or _PAYLOAD.match(plain) or _HEADER.match(plain):
             return
         found = list(_of_sentence(sentence))
         for at, clause in enumerate(found):
