@@ -13,10 +13,10 @@ from langchain_core.embeddings import Embeddings
 from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
-from sharpwave.memory.decide.moving_on import changed
+from sharpwave.memory.decide.moving_on import changed, other_values
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
-from sharpwave.memory.decide.taking_back import shares_object
+from sharpwave.memory.decide.taking_back import passes, shares_object
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
@@ -81,14 +81,17 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
     candidate = decided.candidate
     beside = (candidate.kind == "event" and not changed(candidate)) or phrases.besides(candidate.text)
     target = _target(decided, near)
-    if (
-        decided.op == "DELETE"
-        and candidate.polarity == "retract"
-        and candidate.value
-        and not shares_object(candidate, target)
-    ):
+    other = changed(candidate) or other_values(candidate.text, target.text) or confirms(candidate.quote)
+    if decided.op == "UPDATE" and target.attribute is not None and candidate.attribute is None and not other:
+        return True
+    if decided.op == "DELETE" and (passes(candidate, target) or not _names(candidate, target)):
         return True
     return is_past(target) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
+
+
+def _names(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a retraction that names its thing names the memory's."""
+    return candidate.polarity == "assert" or candidate.value is None or shares_object(candidate, memory)
 
 
 def _confirmed(decided: Decision, near: Sequence[Recall]) -> Decision:

@@ -69,7 +69,7 @@ _LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origi
 """What no single event that is over takes back ("the meeting is over", of who hates meetings)."""
 _BRIEF = re.compile(
     r"\b(?:is|are|was|were|been|got)\s(?:\w+ )?(?:off|over|cancell?ed|called off|done|finished|not (?:on|happening))\b.*\b(?:today|tonight|tomorrow|this (?:morning|afternoon"
-    r"|evening|week|weekend|time|once)|for (?:now|the moment|a (?:while|bit|week|month)))\b",
+    r"|evening|week|weekend|time|once)|(?:this|next|on) (?:mon|tues|wednes|thurs|fri|satur|sun)day|for (?:now|the moment|a (?:while|bit|week|month)))\b",
     re.IGNORECASE,
 )
 
@@ -78,6 +78,17 @@ def _over(text: str) -> bool:
     return gone(without_adverbs(expanded(text)).strip(" .!,;")) is not None
 
 
+_ENDED = re.compile(r"\b(?:is|are|was|were) (?:all |now |nearly )*(?:finished|over|done|ended)\W*$", re.IGNORECASE)
+_PAIR = re.compile(r"\band (?:I|me|we)\b", re.IGNORECASE)
+_RECURS = re.compile(
+    r"\b(?:every|each|always|usually|often|regular\w*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|mornings|evenings|nights"
+    r"|weekly|daily|monthly|(?:once|twice|times) a)\b",
+    re.IGNORECASE,
+)
+_OF_THINGS = re.compile(
+    r"\b(?:binned|ditched|dumped|uninstalled|deleted|deactivated|cancell?ed|unsubscribed|opted|sold|flogged|closed|returned)\b",
+    re.IGNORECASE,
+)
 _FORGET = re.compile(r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop|ignore|disregard)\b", re.IGNORECASE)
 
 
@@ -87,6 +98,15 @@ def asks_to_forget(text: str) -> bool:
 
 
 _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
+
+
+def passes(candidate: Candidate, memory: Memory) -> bool:
+    """Whether what a candidate says is over is so this once only, of what comes again or of what no event takes back."""
+    said = expanded(candidate.text)
+    if _BRIEF.search(said) or (_ENDED.search(said) and not _PAIR.search(said) and _RECURS.search(memory.text)):
+        return True
+    lasting = candidate.attribute is None and memory.attribute in _LASTING
+    return lasting and _over(candidate.text) and not asks_to_forget(candidate.text)
 
 
 def takes_back(candidate: Candidate, memory: Memory) -> bool:
@@ -102,8 +122,7 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
         return False
     if _over(memory.text):  # "my brother's bike got stolen" is no bike that one has
         return False
-    happened = _over(candidate.text) and not asks_to_forget(candidate.text)
-    if happened and (_BRIEF.search(expanded(candidate.text)) or (attribute is None and memory.attribute in _LASTING)):
+    if passes(candidate, memory) or (memory.attribute in ("employer", "school") and _OF_THINGS.search(candidate.text)):
         return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False

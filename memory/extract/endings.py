@@ -18,7 +18,7 @@ _WHEN = r"(?:\ (?:last|this|in|on|at|after|since|because|so|for|when|yesterday|t
 
 _DONE_WITH = _re(
     rf"""(?:(?:have|has|had|am|is|are|was|were|decided|to|end(?:ed)?\ up)\ )*(?:
-    (?:binned|ditched|dumped|junked|chucked(?:\ out|\ in)?|axed|canned|nixed|flogged|deleted|uninstalled|deactivated
+    (?:packed\ in|shut\ down|took\ down|closed\ down|binned|ditched|dumped|junked|chucked(?:\ out|\ in)?|axed|canned|nixed|flogged|deleted|uninstalled|deactivated
       |deregistered\ from|unfollowed|got\ (?:rid|shot)\ of|getting\ rid\ of|opted\ out\ of|bowed\ out\ of|dropped\ out\ of|withdrew\ from|relinquished|surrendered|vacated|renounced|forsworn|resigned\ from|(?:did\ not|not)\ renew(?:ed|ing)?(?:\ (?:at|with))?|decided\ against(?:\ renewing)?|over(?=\ my\b)
       |(?:stepp(?:ed|ing)|stood|standing)\ (?:down|back|away|aside)\ (?:from|as)|dispensed\ with|dispensing\ with|done\ away\ with|did\ away\ with|walk(?:ed|ing)\ (?:away\ from|out\ on)|jacked\ in|jacking\ in|pulled\ the\ plug\ on|pulled\ out\ of
       |called\ (?:time\ on|off|it\ a\ day\ with)|calling\ off|(?:said|saying|bid)\ (?:goodbye|farewell|adieu)\ to|traded\ in|buried
@@ -46,16 +46,17 @@ _PREDICATES = r"""(?:is|are|was|were|has|have|got|has\ been|have\ been|had\ to\ 
     (?:dead|dead\ in\ the\ water|done(?:\ and\ dusted|\ with|\ for)?|history|no\ more|toast|kaput|finished|not\ happening(?:\ any\ more|\ after\ all)?
     |not\ going\ ahead|not\ on(?:\ any\ more)?|gathering\ dust|written\ off|totalled|binned|ditched|scrapped|axed|cancell?ed|called\ off|shelved|a\ no-go
     |in\ the\ past|behind\ (?:me|us)|a\ distant\ memory|paid\ off|healed|cured|sorted|gone\ for\ good|past\ tense|ancient\ history|over(?:\ and\ done\ with)?
-    |a\ write-off|up\ in\ smoke|off(?:\ the\ (?:cards|menu|table))?|disbanded|demolished|ripped\ out|torn\ (?:out|down)|taken\ out|stopped|ceased|cleared\ up|gone\ to\ (?:a|an|their|its|his|her)\ (?:[\w-]+\ )*homes?|a\ closed\ chapter|run\ its\ course|had\ (?:its|their|his|her)\ day|pulled\ down)
+    |a\ write-off|up\ in\ smoke|off(?:\ the\ (?:cards|menu|table))?|disbanded|demolished|thrown\ out|dismissed|ripped\ out|torn\ (?:out|down)|taken\ out|stopped|ceased|cleared\ up|gone\ to\ (?:a|an|their|its|his|her)\ (?:[\w-]+\ )*homes?|a\ closed\ chapter|run\ its\ course|had\ (?:its|their|his|her)\ day|pulled\ down)
     |(?:paid\ off|sold|cancell?ed|scrapped|binned|called\ off|ditched|disconnected|switched\ off)(?=$|\ (?:at\ (?:long\ )?last|finally|now|today|last|yesterday))
     |had\ to\ go|fell\ through|fell\ apart|folded|went\ under|went\ bust|shut\ (?:down|up\ shop)|closed\ (?:down|its\ doors)|conked\ out|bit\ the\ dust|gave\ up\ the\ ghost
     |(?:did|does)\ not\ (?:survive|make\ it|last|work\ out|pan\ out|come\ off|materiali[sz]e|happen)|fizzled\ out|petered\ out|came\ (?:off|out)|lasted\ .+
-    |(?:has|have)\ (?:left|moved\ (?:out|away)|gone\ home)|went\ to\ the\ (?:tip|scrapyard|charity\ shop|dump)|crossed\ the\ rainbow\ bridge|is\ no\ longer\ with\ us|ran\ its\ course"""
+    |(?:has|have)\ (?:left|moved\ (?:out|away)|gone\ home)|went\ (?:on|up\ on)\ (?:ebay|gumtree|marketplace|vinted)|went\ to\ the\ (?:tip|scrapyard|charity\ shop|dump)|crossed\ the\ rainbow\ bridge|is\ no\ longer\ with\ us|ran\ its\ course"""
 _GONE = _re(
     rf"""(?:
     {_MINE}(?P<a>(?!(?:I|we|it|this|that|they|he|she|you|everything|work|lunch|dinner)\b)[^,]+?)\ (?:{_PREDICATES})\b(?:,|\ (?:on|in|last|this|for|because|so|and|after|since|with|the|today|yesterday|tonight|now|at|finally)\b|$).*
     |{_MINE}(?P<b>.+?)\ and\ (?:I|me|we)\ (?:(?:are|is|have|am|now)\ )*(?:done|through|finished|history|over|parted\ ways|fell\ out|fallen\ out)\b.*
-    |(?:so\ )?no\ more\ (?P<c>[^,]+?)(?:\ for\ (?:me|us)|\ then|\ thank\ (?:you|god))?
+    |(?:the\ |my\ )?(?P<h>[^,]+?)\ (?:has\ |have\ )?(?:discharged|signed\ off|struck\ off|let\ go\ of)\ (?:me|us)
+    |(?:so\ )?no\ more\ (?P<c>[^,]+?)(?:\ for\ (?:me|us)|\ then|\ thank\ (?:you|god))?(?:,\ .*)?
     |.*\b(?:days|weeks|months|years)\b(?:\ \w+)?\ (?P<d>\w+)[ -]free|.*\b(?P<e>\w+)[ -]free\ (?:since|for)\b.*
     |(?:the\ |my\ )?(?P<f>[^,]+?)(?:\ (?:thing|stuff))?,\ (?:I\ |we\ )(?:have\ |had\ to\ )?(?:let\ (?:it|that)\ (?:slide|go|drop)|dropped\ (?:it|that)|given\ (?:it|that)\ up
       |gave\ (?:it|that)\ up|packed\ (?:it|that)\ in|stopped\ (?:it|that)|quit|knocked\ (?:it|that)\ on\ the\ head)\b.*
