@@ -21,6 +21,7 @@ from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
 from sharpwave.memory.learning.network import ADD, FIRST, NOOP, scores
+from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
 LEAST = 0.7
@@ -69,9 +70,10 @@ class LearnedPolicy:
         if related or candidate.history:
             return []
         decided = self._network.decide_one(candidate, near)
-        if decided.target is None or decided.confidence < self._least or _passing(decided, near):
+        if decided.target is None or decided.confidence < self._least:
             return []
-        return [_confirmed(decided, near).model_copy(update={"policy": self.name})]
+        decided = _confirmed(decided, near)
+        return [] if _passing(decided, near) else [decided.model_copy(update={"policy": self.name})]
 
 
 def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
@@ -95,16 +97,24 @@ def _names(candidate: Candidate, memory: Memory) -> bool:
 
 
 def _confirmed(decided: Decision, near: Sequence[Recall]) -> Decision:
-    """Return the decision; a NOOP in place of an UPDATE by what says itself that it is known, and has no name or number more."""
+    """Return the decision; a NOOP in place of an UPDATE by what says itself that it is known, or says nearly nothing else.
+
+    It may have no name and no number that the memory lacks.
+    """
     said, memory = decided.candidate, _target(decided, near)
     known = (
-        confirms(said.quote)
+        (confirms(said.quote) or (said.attribute is None and memory.attribute is not None and _left(said, memory) <= 1))
         and not phrases.changes(said.text)
         and phrases.details(said.text) <= phrases.details(memory.text)
     )
     if decided.op == "UPDATE" and known and phrases.negated(said.text) == phrases.negated(memory.text):
         return decided.model_copy(update={"op": "NOOP"})
     return decided
+
+
+def _left(candidate: Candidate, memory: Memory) -> int:
+    """Return how many content words a candidate has that the memory does not say in any way."""
+    return len(unsaid(phrases.stems(candidate.text), phrases.stems(f"{memory.text} {memory.value or ''}")))
 
 
 def _target(decided: Decision, near: Sequence[Recall]) -> Memory:
