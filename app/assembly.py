@@ -23,7 +23,7 @@ from sharpwave.graphs.background import BackgroundWriter, background_writer
 from sharpwave.graphs.replay import ReplayGraph
 from sharpwave.graphs.write import Ask
 from sharpwave.memory.decide import Policy
-from sharpwave.memory.decide.learned import LearnedPolicy
+from sharpwave.memory.decide.learned import LearnedPolicy, keyless
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.shadow import Shadowed
@@ -128,8 +128,10 @@ def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
 def _policy(settings: Settings, model: BaseChatModel | None, embeddings: Embeddings) -> Policy:
     if settings.policy == "learned":
         return LearnedPolicy(load(embeddings=embeddings))
-    if model is None or settings.policy == "rules":
+    if settings.policy == "rules":
         return RulesPolicy()
+    if model is None:
+        return keyless(embeddings)
     return LLMPolicy(
         model if settings.extractor == "rules" else None
     )  # a model that extracts proposes in the same call

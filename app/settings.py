@@ -98,7 +98,7 @@ class Settings(BaseSettings):
     """Who finds what is worth keeping; `auto` is `llm` where there is a chat model."""
     policy: PolicyChoice = "auto"
     """Who decides between ADD, UPDATE, DELETE and NOOP; `auto` is `llm` where there is a chat model, else
-    `rules`; `learned` needs the local embedder."""
+    `learned` with the local embedder and `rules` with another."""
     shadow: Literal["rules", "learned"] | None = None
     """A policy that is asked as well and changes nothing; where it differs is logged. See `sharpwave policy shadow`."""
     write: Literal["inline", "background"] = "inline"

@@ -153,7 +153,7 @@ def build_agent(
     if write == "inline":
         add_write_nodes(graph, memory, model, extract, decide, apply, confirm, end)
     elif write == "background":
-        writer = writer or background_writer(needed(memory), *writers(model, extract, decide), apply)
+        writer = writer or background_writer(needed(memory), *writers(needed(memory), model, extract, decide), apply)
         graph.add_node("keep", hand_over(writer))
         graph.add_edge("keep", end)
     return graph

@@ -23,6 +23,7 @@ from sharpwave.graphs.nodes import Node, needed, node
 from sharpwave.graphs.state import STALE, Context, State, begun, context_of, failure, thread_config, timed
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.guard import guard
+from sharpwave.memory.decide.learned import keyless
 from sharpwave.memory.decide.llm import LLMPolicy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ModelError, SharpwaveError
@@ -85,7 +86,7 @@ def add_write_nodes(
 ) -> None:
     """Add keep → extract → decide → apply → `end` to a graph, with question → approve before apply where something is asked."""
     store, sure = needed(memory), sure_from(confirm)
-    extract, decide = writers(model, extract, decide)
+    extract, decide = writers(store, model, extract, decide)
     graph.add_node("keep", keep_node(store))
     graph.add_node("extract", node("extract", extract, Extractor, lambda given: _extract(store, given)))
     graph.add_node("decide", node("decide", decide, Policy, lambda given: _decide(store, given)))
@@ -105,12 +106,12 @@ def add_write_nodes(
 
 
 def writers(
-    model: BaseChatModel | None, extract: Extractor | Node | None, decide: Policy | Node | None
+    store: MemoryStore, model: BaseChatModel | None, extract: Extractor | Node | None, decide: Policy | Node | None
 ) -> tuple[Extractor | Node, Policy | Node]:
-    """Return who extracts and who decides: those that are given, else by the model, else by rules."""
+    """Return who extracts and who decides: those that are given, else the model, else what needs none."""
     extract = extract or (RulesExtractor() if model is None else LLMExtractor(model))
     asked = isinstance(extract, LLMExtractor)  # it proposes what to do in the same call; a turn costs one
-    return extract, decide or (RulesPolicy() if model is None else LLMPolicy(None if asked else model))
+    return extract, decide or (keyless(store.embeddings) if model is None else LLMPolicy(None if asked else model))
 
 
 def _extract(memory: MemoryStore, extractor: Extractor) -> Node:

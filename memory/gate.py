@@ -18,6 +18,7 @@ from sharpwave.memory.extract.clauses import (
     states_command,
     telegraphic,
 )
+from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.records import Turn
 
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -69,7 +70,13 @@ def _clausemay_tell(quote: str) -> bool:
     words = len(text.split())
     if words < 2 or not states(text):
         return False
-    return words > 3 or first_person(text) or bool(_DETAIL.search(text) or _STATE.search(text)) or telegraphic(text)
+    return (
+        words > 3
+        or first_person(text)
+        or bool(_DETAIL.search(text) or _STATE.search(text))
+        or telegraphic(text)
+        or ends(text)
+    )
 
 
 def _asks_with_news(sentence: str) -> bool:

@@ -22,7 +22,10 @@ _CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\b(I|we|you|he|she|they)'d\b", r"\1 would"),
         (r"\b(he|she|it|that|there|who|what|where)'s\b", r"\1 is"),
         (r"'s (?=(?:been|gone|got|left|died|moved|become|turned|started|stopped)\b)", " has "),
-        (r"'s (?=(?:an?|the|not|now|just|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)", " is "),
+        (
+            r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|my|our|done|history|finished|no|all|back|on|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)",
+            " is ",
+        ),
         (r"\b(gonna)\b", "going to"),
         (r"\b(wanna)\b", "want to"),
         (r"\b(gotta)\b", "have to"),
@@ -165,10 +168,10 @@ def negated(text: str) -> bool:
 
 
 _CHANGE = re.compile(
-    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
+    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|shifted|rescheduled|swapped|jumped ship|(?:gone|went|come|came) (?:over|round) to|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
     r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
     r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer"
-    r"|brought forward|put back|from (?:next|this) \w+|starting (?:next|this) \w+|as of|with effect from|renamed|upgraded|downgraded|dyed|(?:re)?painted"
+    r"|(?:ditched|dumped|binned|left|traded|sold|dropped) \S+(?: \S+){0,3} for|brought forward|put back|from (?:next|this) \w+|starting (?:next|this) \w+|as of|with effect from|renamed|upgraded|downgraded|dyed|(?:re)?painted"
     r"|mudó|mudé|gezogen|umgezogen|déménagé|trasferit[oa])\b|现在|今は",
     re.IGNORECASE,
 )
@@ -184,7 +187,7 @@ _NEW_THING = re.compile(
 )
 _HEAD = re.compile(
     r"(?:(?:my|our|the|his|her|their|this|that) )?(?P<head>(?!(?:I|we|you|he|she|it|they|there|these) )[\w'-]+(?: [\w'-]+){0,12}?)"
-    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|lives?|hangs?|stands?)\b",
+    r" (?:is|are|was|were|remains?|has|have|had|starts?|meets?|costs?|goes|went|gone|got|moved|changed|switched|shifted|swapped|lives?|hangs?|stands?)\b",
     re.IGNORECASE,
 )
 
@@ -198,13 +201,19 @@ def head(text: str) -> frozenset[str]:
 
 
 _BESIDES = re.compile(
-    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|a second|extra|both)\b", re.IGNORECASE
+    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|(?:a|my|our|^)\W*second|extra|both)\b",
+    re.IGNORECASE,
 )
+
+
+def besides(text: str) -> bool:
+    """Whether `text` puts something beside what there is ("another", "also", "a second")."""
+    return bool(_BESIDES.search(text))
 
 
 def replaces(text: str) -> bool:
     """Whether `text` speaks of a change that puts one thing in the place of another, rather than beside it."""
-    return changes(text) and not _BESIDES.search(text)
+    return changes(text) and not besides(text)
 
 
 _SWAP = re.compile(r"\b(?:instead|switched|swapped|changed|replaced|rather than)\b", re.IGNORECASE)

@@ -181,8 +181,10 @@ def test_settings_choose_the_learned_policy_and_refuse_it_with_another_embedder(
         writers(Settings(policy="learned"), HashEmbeddings())
 
 
-def test_rules_decide_by_default() -> None:
-    assert writers(Settings(), LocalEmbeddings())[1].name == "rules/1"
+def test_the_learned_policy_decides_by_default_with_the_embedder_that_it_knows() -> None:
+    assert writers(Settings(), LocalEmbeddings())[1].name == "learned/1"
+    assert writers(Settings(), HashEmbeddings())[1].name == "rules/1"
+    assert writers(Settings(policy="rules"), LocalEmbeddings())[1].name == "rules/1"
 
 
 # A policy that only watches

@@ -33,8 +33,8 @@ def write(
     extractor: Annotated[Literal["rules", "llm"], typer.Option("--extractor", help="Who finds the facts.")] = "rules",
     policy: Annotated[
         Literal["rules", "learned", "network", "llm", "always-add", "cosine"],
-        typer.Option("--policy", help="Who decides."),
-    ] = "rules",
+        typer.Option("--policy", help="Who decides; `learned` is the default without a model."),
+    ] = "learned",
     failures: Annotated[
         bool, typer.Option("--failures", help="With --json: list what went wrong, of the part to tune on.")
     ] = False,
@@ -42,8 +42,8 @@ def write(
 ) -> None:
     """Measure the write path on labelled dialogues: wrong deletes and updates, duplicates, unsupported facts.
 
-    Two baselines run along: always ADD, and UPDATE of the nearest memory from a cosine of 0.85 on. The first figures are for
-    English. HaluMem's statements are given as facts, so there the policy alone is measured.
+    The rules alone run along, and two baselines: always ADD, and UPDATE of the nearest memory from a cosine of 0.85 on. The
+    first figures are for English. HaluMem's statements are given as facts, so there the policy alone is measured.
     """
     from sharpwave.models import chat_model, embeddings, provider_errors
 
@@ -121,6 +121,7 @@ def _measure(
     cases: "list[Case]", dataset: Dataset, extractor: "Extractor", policy: "Policy", embeddings: Any, failures: bool
 ) -> dict[str, Any]:
     from sharpwave.benchmarks.write import AlwaysAdd, Cosine, evaluate, grouped, summary
+    from sharpwave.memory.decide.rules import RulesPolicy
 
     scores = evaluate(extractor, policy, cases, embeddings)
     english = [score for score in scores if score.case.language == "en"]
@@ -135,9 +136,10 @@ def _measure(
         found["languages"] = grouped(scores, "language")
         found["splits"] = grouped(english, "split")
     found["baselines"] = {}
-    for baseline in (AlwaysAdd(), Cosine()):
-        scored = evaluate(extractor, baseline, [score.case for score in english], embeddings)
-        found["baselines"][baseline.name] = summary(scored, intervals=True)
+    for other in (RulesPolicy(), AlwaysAdd(), Cosine()):
+        if other.name != policy.name:
+            scored = evaluate(extractor, other, [score.case for score in english], embeddings)
+            found["baselines"][other.name] = summary(scored, intervals=True)
     if failures:
         found["failures"] = [f for score in scores if score.case.split == "tune" for f in score.failures]
     return found

@@ -28,7 +28,7 @@ _SUCCESSION = tuple(
         r"(?P<b>.+?) (?:has|have)? ?replaced (?P<a>.+?)(?: as .*)?$",
         (
             r"\b(?:finished|done with|gone off|quit|stopped|gave up|given up) (?P<a>.+?)(?:,| and) (?:(?:it is|it's|I"
-            r"|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>(?!gone|over|done).+)"
+            r"|am|now|just|have|started|began|took up|reading|on to|i'm) )*(?P<b>(?!gone|over|done|(?:too|so|not|no|never|because|since|it|way|last|after|just|very)\b).+)"
         ),
         (
             r"\bafter (?:(?:many )?years (?:as|with|of|in|at) (?:an? )?|(?=(?-i:[A-Z])))(?P<a>.+?),? (?:I|we"
@@ -154,11 +154,14 @@ _ONCE = re.compile(
 )
 
 
+def of_one_day(text: str) -> bool:
+    """Whether a statement denies something of a single day or occasion, which says nothing of other days."""
+    return bool(_ONCE.search(phrases.expanded(text)))
+
+
 def denies(candidate: Candidate, memory: Memory) -> bool:
     """Whether both say the same words, one of them with a negation, and perhaps since when; not of a single day."""
-    if phrases.negated(candidate.text) == phrases.negated(memory.text) or _ONCE.search(
-        phrases.expanded(candidate.text)
-    ):
+    if phrases.negated(candidate.text) == phrases.negated(memory.text) or of_one_day(candidate.text):
         return False
     new, old = stems(candidate.text), stems(memory.text)
     shared = frozenset(word for word in new if any(akin(word, known) for known in old)) - LIGHT

@@ -11,8 +11,9 @@ from datetime import datetime
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
 from sharpwave.memory.decide.sameness import is_past, same_subject, same_value
-from sharpwave.memory.decide.taking_back import without
-from sharpwave.memory.phrases import covered, details, stance, stems
+from sharpwave.memory.decide.taking_back import theirs, without
+from sharpwave.memory.meanings import alike
+from sharpwave.memory.phrases import LIGHT, covered, details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 from sharpwave.memory.slots import aliases, slot
 from sharpwave.memory.trust import TRUST, looks_like_instruction, traced
@@ -166,13 +167,13 @@ def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
     """Same subject and slot; where either has no slot, content words in common."""
     candidate = decision.candidate
     if not same_subject(candidate, target):
-        return (
-            candidate.polarity == "retract" and target.subject.casefold() in (candidate.value or "").casefold().split()
-        )
+        return candidate.polarity == "retract" and theirs(candidate, target)
     shared = (stems(candidate.text) | stems(candidate.value or "")) & (stems(target.text) | stems(target.value or ""))
-    shared -= stems(candidate.subject)
+    shared -= stems(candidate.subject) if candidate.polarity == "assert" else frozenset()
     if candidate.attribute is None or target.attribute is None:
-        return bool(shared)
+        about = LIGHT | stems(candidate.subject) | stems(target.subject)
+        mine, theirs_ = stems(candidate.text) - about, stems(target.text) - about
+        return bool(shared) or any(alike(one, other) for one in mine for other in theirs_)
     if candidate.attribute == target.attribute:
         return not slot(candidate.attribute).many or bool(
             shared - stems(aliases(candidate.attribute)) or _corrects(candidate, turn) or phrases.swaps(candidate.text)

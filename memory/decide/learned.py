@@ -9,13 +9,20 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
+from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
+from sharpwave.memory.decide.contradiction import of_one_day
+from sharpwave.memory.decide.moving_on import changed, other_values
 from sharpwave.memory.decide.rules import RulesPolicy
-from sharpwave.memory.decide.sameness import repeats
+from sharpwave.memory.decide.sameness import confirms, is_past, repeats
+from sharpwave.memory.decide.taking_back import passes, shares_object
+from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
 from sharpwave.memory.learning.network import ADD, FIRST, NOOP, scores
+from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
 _OF_ONESELF = re.compile(
@@ -69,8 +76,61 @@ class LearnedPolicy:
         if related or candidate.history or not _OF_ONESELF.search(candidate.text):
             return []
         decided = self._network.decide_one(candidate, near)
-        sure = decided.target is not None and decided.confidence >= self._least
-        return [decided.model_copy(update={"policy": self.name})] if sure else []
+        if decided.target is None or decided.confidence < self._least:
+            return []
+        decided = _confirmed(decided, near)
+        return [] if _passing(decided, near) else [decided.model_copy(update={"policy": self.name})]
+
+
+def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
+    """Whether what is told changes nothing for good: it is of one day, or what it would change is past already."""
+    if decided.op == "NOOP":
+        return False
+    candidate = decided.candidate
+    beside = (candidate.kind == "event" and not changed(candidate)) or phrases.besides(candidate.text)
+    target = _target(decided, near)
+    other = changed(candidate) or other_values(candidate.text, target.text) or confirms(candidate.quote)
+    if decided.op == "UPDATE" and target.attribute is not None and candidate.attribute is None and not other:
+        return True
+    if decided.op == "DELETE" and (passes(candidate, target) or not _names(candidate, target)):
+        return True
+    return is_past(target) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
+
+
+def _names(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a retraction that names its thing names the memory's."""
+    return candidate.polarity == "assert" or candidate.value is None or shares_object(candidate, memory)
+
+
+def _confirmed(decided: Decision, near: Sequence[Recall]) -> Decision:
+    """Return the decision; a NOOP in place of an UPDATE by what says itself that it is known, or says nearly nothing else.
+
+    It may have no name and no number that the memory lacks.
+    """
+    said, memory = decided.candidate, _target(decided, near)
+    known = (
+        (confirms(said.quote) or (said.attribute is None and memory.attribute is not None and _left(said, memory) <= 1))
+        and not phrases.changes(said.text)
+        and phrases.details(said.text) <= phrases.details(memory.text)
+    )
+    if decided.op == "UPDATE" and known and phrases.negated(said.text) == phrases.negated(memory.text):
+        return decided.model_copy(update={"op": "NOOP"})
+    return decided
+
+
+def _left(candidate: Candidate, memory: Memory) -> int:
+    """Return how many content words a candidate has that the memory does not say in any way."""
+    return len(unsaid(phrases.stems(candidate.text), phrases.stems(f"{memory.text} {memory.value or ''}")))
+
+
+def _target(decided: Decision, near: Sequence[Recall]) -> Memory:
+    return next(r.memory for r in near if r.memory is not None and r.memory.id == decided.target)
+
+
+def keyless(embeddings: Embeddings) -> Policy:
+    """Return what decides where no model and nobody says otherwise: the learned policy, with an embedder that it does not know
+    rules."""
+    return LearnedPolicy() if isinstance(embeddings, LocalEmbeddings) else RulesPolicy()
 
 
 class Network:

@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
-from sharpwave.memory.phrases import LIGHT, akin, core, covered, details, head, stems
+from sharpwave.memory.meanings import alike, unsaid
+from sharpwave.memory.phrases import LIGHT, core, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -70,20 +71,28 @@ def same_topic(new: str, old: str) -> bool:
     mine, theirs = head(new), head(old)
     if mine and theirs:
         return covered(mine, theirs) >= RETOLD or covered(theirs, mine) >= RETOLD
-    return not mine or covered(mine, stems(old)) >= RETOLD
+    return not mine or len(unsaid(mine, stems(old))) <= (1 - RETOLD) * len(mine)
 
 
 def retells(candidate: Candidate, memory: Memory) -> float:
     """Return how much of a memory a candidate says again while it says something else too, 0..1; 0 below `RETOLD`."""
     about = stems(candidate.subject) & stems(memory.subject)
     new, old = stems(candidate.text) - about, stems(memory.text) - about
-    event = candidate.kind == "event" and not phrases.replaces(candidate.text)
+    event = candidate.kind == "event" and not changed(candidate)
     if event or len(old) < 3 or not new - old:
         return 0.0
     if phrases.negated(candidate.text) != phrases.negated(memory.text):
         return 0.0
     share = covered(old, new)
     return share if share >= RETOLD and same_topic(candidate.text, memory.text) else 0.0
+
+
+_AGAIN = re.compile(r"\bagain\b", re.IGNORECASE)
+
+
+def changed(candidate: Candidate) -> bool:
+    """Whether a candidate tells of a change that puts one thing in another's place; what happened again changes nothing."""
+    return phrases.replaces(_AGAIN.sub("", candidate.text) if candidate.kind == "event" else candidate.text)
 
 
 def takes_over(candidate: Candidate, near: Known) -> bool:
@@ -93,15 +102,15 @@ def takes_over(candidate: Candidate, near: Known) -> bool:
         return False
     about = (stems(candidate.subject) & stems(memory.subject)) | _CHANGING
     new, old = stems(_NOW.sub("", core(candidate.text))) - about, stems(memory.text) - about
-    shared = frozenset(w for w in new if any(akin(w, o) for o in old))
-    mine, theirs = new - shared, frozenset(o for o in old if not any(akin(o, w) for w in new))
+    shared = frozenset(w for w in new if any(alike(w, o) for o in old))
+    mine, theirs = new - shared, frozenset(o for o in old if not any(alike(o, w) for w in new))
     if not mine or not theirs or len(mine) > AT_MOST or len(theirs) > AT_MOST:
         return False
-    alike = bool(other_values(candidate.text, memory.text))
+    other = bool(other_values(candidate.text, memory.text))
     if shared - LIGHT:
-        return near.cosine >= NEAR or alike or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
+        return near.cosine >= NEAR or other or len(shared) >= max(1, min(len(mine), len(theirs)) - 1)
     brief = max(len(mine), len(theirs)) <= 2 and near.cosine >= BRIEF
-    return bool(shared) and (brief or (alike and near.cosine >= NEAR))
+    return bool(shared) and (brief or (other and near.cosine >= NEAR))
 
 
 def _collects(candidate: Candidate, memory: Memory) -> bool:

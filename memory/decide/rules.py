@@ -4,10 +4,8 @@ In doubt it adds: a duplicate is a lesser harm than a wrong change. Facts that d
 negation are never taken for duplicates.
 """
 
-import re
 from collections.abc import Sequence
 
-from sharpwave.memory import phrases
 from sharpwave.memory.decide.contradiction import (
     corrected_value,
     corrects,
@@ -19,7 +17,7 @@ from sharpwave.memory.decide.contradiction import (
     replaces,
     succeeds,
 )
-from sharpwave.memory.decide.moving_on import retells, takes_over
+from sharpwave.memory.decide.moving_on import changed, retells, takes_over
 from sharpwave.memory.decide.sameness import (
     Known,
     adds,
@@ -33,12 +31,19 @@ from sharpwave.memory.decide.sameness import (
     same_value,
     usable,
 )
-from sharpwave.memory.decide.taking_back import shares_object, takes_back, thing, without, without_item
+from sharpwave.memory.decide.taking_back import (
+    asks_to_forget,
+    shares_object,
+    takes_back,
+    theirs,
+    thing,
+    without,
+    without_item,
+)
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
 
-_USER = frozenset({"user"})
 _OPPOSITE = {"likes": "dislikes", "dislikes": "likes"}
 
 
@@ -214,7 +219,7 @@ class RulesPolicy:
                 return [self._say("UPDATE", candidate, memory, f"another place than {memory.text!r}", 0.75)]
             if denies(candidate, memory):
                 return [self._say("UPDATE", candidate, memory, f"the opposite of {memory.text!r}", 0.8)]
-        if corrected or phrases.replaces(candidate.text):
+        if corrected or changed(candidate):
             over = [k for k in open_ if takes_over(candidate, k)]
             if over:
                 memory = max(over, key=lambda k: k.cosine).memory
@@ -241,22 +246,13 @@ class RulesPolicy:
         if candidate.attribute is None and candidate.value is None and not thing(candidate):
             return [self._say("NOOP", candidate, None, "takes something back without naming it", 0.6)]
         for memory in (k.memory for k in known):
-            theirs = (
-                same_subject(candidate, memory)
-                or memory.subject.casefold() in (candidate.value or "").casefold().split()
-                or (candidate.value is not None and not unsaid(stems(memory.subject) or _USER, stems(candidate.value)))
-            )
-            if is_past(memory) or not theirs or not takes_back(candidate, memory):
+            if is_past(memory) or not theirs(candidate, memory) or not takes_back(candidate, memory):
                 continue
             rest = without_item(memory, candidate)
             if rest:
                 return [self._rest(candidate, memory, rest)]
             return [self._say("DELETE", candidate, memory, f"taken back: {memory.text!r}", 0.9)]
-        if re.match(
-            r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop|ignore|disregard)\b",
-            candidate.text,
-            re.IGNORECASE,
-        ):
+        if asks_to_forget(candidate.text):
             return [self._say("NOOP", candidate, None, "nothing known to forget", 0.8)]
         past = candidate.model_copy(update={"history": True})
         return [self._say("ADD", past, None, "takes back something that was not known, so it is news", 0.7)]

@@ -17,6 +17,9 @@ from sharpwave.memory.slots import FORMER, aliases, slot
 SAME_MEANING = 0.68
 """Cosine from which a statement with one word more than a memory is the same (all-MiniLM-L6-v2)."""
 
+CONFIRMED = 0.5
+"""The same where the statement says itself that it is known ("yes, I write with my left hand")."""
+
 SAID_AGAIN = 0.44
 """The same for a brief statement whose words the memory says all."""
 
@@ -132,8 +135,7 @@ def _other_count(new: frozenset[str], old: frozenset[str]) -> bool:
 def adds(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate says notably more than the memory: two more content words, or one more detail."""
     more = (
-        stems(core(candidate.text))
-        - stems(memory.text)
+        unsaid(stems(core(candidate.text)), stems(memory.text))
         - stems(aliases(candidate.attribute or ""))
         - stems(memory.subject)
     )
@@ -146,12 +148,18 @@ _AVERSE = {"diet": True, "allergy": True, "avoids": None, "dislikes": None}
 """Slots of what one keeps off, and whether a negation turns that round."""
 
 
+_AFRAID = re.compile(r"\b(?:afraid|scared?|scares|terrif\w+|frighten\w*|fears?)\b", re.IGNORECASE)
+_ABSTAINS = re.compile(r"\b(?:teetotal\w*|sober|abstain\w*|abstinent)\b", re.IGNORECASE)
+
+
 def averse(text: str, attribute: str | None) -> bool:
     """Whether a statement denies something, or says that one keeps off it."""
     denied = phrases.negated(text)
     if attribute in _AVERSE:
         return not (_AVERSE[attribute] and denied)
-    return denied or "hate" in stance(text)
+    if _AFRAID.search(text):
+        return not denied
+    return denied or "hate" in stance(text) or bool(_ABSTAINS.search(text))
 
 
 def paraphrases(candidate: Candidate, near: Known) -> bool:
@@ -174,15 +182,29 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
         return False
     if not left:
         brief = max(len(new), len(old) / 2) <= BRIEF
-        return near.cosine >= (SAID_AGAIN if brief else SAID_AT_LENGTH) or bool(stems(said) & _STILL)
+        return near.cosine >= (SAID_AGAIN if brief else SAID_AT_LENGTH) or confirms(candidate.quote)
     happened = candidate.kind == "event" or _HAPPENED.search(said)
     steady = not happened and not phrases.changes(said) and 2 <= len(telling(new)) <= BRIEF
-    return steady and len(left) == 1 and near.cosine >= SAME_MEANING and not _substitutes(said, memory.text)
+    return (
+        steady
+        and len(left) == 1
+        and near.cosine >= (CONFIRMED if confirms(candidate.quote) else SAME_MEANING)
+        and not _substitutes(said, memory.text)
+    )
 
 
 _HAPPENED = re.compile(r"\b(?:broke|broken|had|was|were|went|came|left|lost|\w{3,}ed)\b", re.IGNORECASE)
 _TASTES = ("likes", "hobby", "habit")
-_STILL = stems("still")
+_CONFIRMS = re.compile(
+    r"^\W*(?:yes|yep|yeah|yup|aye|remember|don'?t forget|like I said|as I said|as you know|you know|reminder|confirm\w*)\b|\bstill\b"
+    r"|\b(?:remember|as you know|you know|as (?:ever|always)|(?:as|like) I (?:said|told you|mentioned)|mine|ours|don't forget|in case you forgot)\W*$",
+    re.IGNORECASE,
+)
+
+
+def confirms(quote: str) -> bool:
+    """Whether a statement says of itself that it is known ("yes, …", "…, remember", "the bike is mine")."""
+    return bool(_CONFIRMS.search(phrases.straight(quote)))
 
 
 def _who(subject: str) -> frozenset[str]:

@@ -2,9 +2,11 @@
 
 import re
 
-from sharpwave.memory.decide.sameness import value_words
+from sharpwave.memory.decide.sameness import same_subject, value_words
+from sharpwave.memory.extract.endings import gone
+from sharpwave.memory.extract.values import ANIMALS
 from sharpwave.memory.meanings import unsaid
-from sharpwave.memory.phrases import stance, stems
+from sharpwave.memory.phrases import expanded, stance, stems, without_adverbs
 from sharpwave.memory.records import Candidate, Memory
 from sharpwave.memory.slots import slot
 
@@ -24,7 +26,7 @@ _GOING_ON = re.compile(r"\b(?:I'm|I am|im|we're|we are|doing|taking|go to|attend
 _PLACED = re.compile(r" (?:at|in|on|with|for|during) ")
 _GIVING_UP = stems(
     "gave given give up quit stopped stop dropped cancelled sold lost forget delete remove scrap told anymore"
-    " longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
+    " together longer finally recently done out after over rid away true wrong altogether completely drink drinking eat"
     " eating using use play playing watch wear take taking read smoke doing go going live living"
 )
 
@@ -43,6 +45,70 @@ def shares_object(candidate: Candidate, memory: Memory) -> bool:
     return len(unsaid(named, known)) < 0.4 * len(named)
 
 
+def theirs(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a retraction can be about this memory, going by whom the two are about."""
+    subject, value = memory.subject.casefold(), candidate.value
+    named = value is not None and candidate.subject == "user" and not unsaid(stems(value), stems(memory.text))
+    if _OTHERS.match(candidate.text):  # "her braces came off"
+        return named and subject != "user"
+    if same_subject(candidate, memory) or candidate.subject.casefold() in memory.text.casefold().split():
+        return True
+    if value is None:
+        return False
+    if subject in value.casefold().split() or not unsaid(stems(subject) or _USER, stems(value)):
+        return True
+    return named and subject in ANIMALS
+
+
+_USER = frozenset({"user"})
+_PAIRED = re.compile(
+    r"\b(?:dating|seeing|together|partner|boyfriend|girlfriend|bf|gf|going out|engaged|couple|married|husband|wife|fianc\w+)\b",
+    re.IGNORECASE,
+)
+_LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origin home_city home_country".split())
+"""What no single event that is over takes back ("the meeting is over", of who hates meetings)."""
+_BRIEF = re.compile(
+    r"\b(?:is|are|was|were|been|got)\s(?:\w+ )?(?:off|over|cancell?ed|called off|done|finished|not (?:on|happening))\b.*\b(?:today|tonight|tomorrow|this (?:morning|afternoon"
+    r"|evening|week|weekend|time|once)|(?:this|next|on) (?:mon|tues|wednes|thurs|fri|satur|sun)day|for (?:now|the moment|a (?:while|bit|week|month)))\b",
+    re.IGNORECASE,
+)
+
+
+def _over(text: str) -> bool:
+    return gone(without_adverbs(expanded(text)).strip(" .!,;")) is not None
+
+
+_ENDED = re.compile(r"\b(?:is|are|was|were) (?:all |now |nearly )*(?:finished|over|done|ended)\W*$", re.IGNORECASE)
+_PAIR = re.compile(r"\band (?:I|me|we)\b", re.IGNORECASE)
+_RECURS = re.compile(
+    r"\b(?:every|each|always|usually|often|regular\w*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekends?|mornings|evenings|nights"
+    r"|weekly|daily|monthly|(?:once|twice|times) a)\b",
+    re.IGNORECASE,
+)
+_OF_THINGS = re.compile(
+    r"\b(?:binned|ditched|dumped|uninstalled|deleted|deactivated|cancell?ed|unsubscribed|opted|sold|flogged|closed|returned)\b",
+    re.IGNORECASE,
+)
+_FORGET = re.compile(r"\W*(?:please\s+)?(?:forget|delete|remove|erase|scrap|drop|ignore|disregard)\b", re.IGNORECASE)
+
+
+def asks_to_forget(text: str) -> bool:
+    """Whether a statement is a request to forget something."""
+    return bool(_FORGET.match(text))
+
+
+_OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
+
+
+def passes(candidate: Candidate, memory: Memory) -> bool:
+    """Whether what a candidate says is over is so this once only, of what comes again or of what no event takes back."""
+    said = expanded(candidate.text)
+    if _BRIEF.search(said) or (_ENDED.search(said) and not _PAIR.search(said) and _RECURS.search(memory.text)):
+        return True
+    lasting = candidate.attribute is None and memory.attribute in _LASTING
+    return lasting and _over(candidate.text) and not asks_to_forget(candidate.text)
+
+
 def takes_back(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate, a retraction, is about this memory; the subject is the caller's to compare."""
     attribute = candidate.attribute
@@ -52,9 +118,16 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
         return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
     if stance(memory.text) >= {"not"} and memory.attribute is None:
         return False
+    if attribute == "partner" and memory.attribute is None and not _PAIRED.search(memory.text):
+        return False
+    if _over(memory.text):  # "my brother's bike got stolen" is no bike that one has
+        return False
+    if passes(candidate, memory) or (memory.attribute in ("employer", "school") and _OF_THINGS.search(candidate.text)):
+        return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False
     if shares_object(candidate, memory):
+        same = same or (attribute == "hobby" and memory.attribute in ("job", "project", "plan"))
         return same or memory.attribute is None or attribute is None or memory.attribute == "name"
     return False
 

@@ -64,7 +64,7 @@ _BOUNDARY = _verbose(
     |,\s*(?:and\s+|but\s+|so\s+)?(?={_ASKING})|\s+(?:and|but|so)\s+(?={_ASKING})"""
 )
 _HAS_VERB = _verbose(
-    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|^(?:please\s+)?(?:suggest"
+    rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|\w+n't\b|^(?:just\s+)?(?:lost|sold|bought|left|quit|gave|went|came|took|found|won|got)\b|^(?:please\s+)?(?:suggest"
     rf"|recommend|tell|show"
     r"|help|give|find|write|explain|plan|make|call|born|allergic|moved|remember|note)\b|\b(?:I'm|im|ive)\b"
 )
@@ -147,7 +147,7 @@ _REQUEST = _verbose(
       |play|sing|say|ask|answer|reply|respond|consider|assume
     |debug|refactor|implement|sort|format|plan|schedule|print|keep|put|pick|choose|name|walk|teach|act|speak|talk|do
       |don't|be|shorten|expand|brainstorm|outline|review|test|polish|correct|edit)\s+
-      (?!(?:is|are|was|to\s+be)\b)
+      (?!(?:is|are|was|got|has|had|will|does|did|fell|went|to\s+be)\b)
     |^\w+\s*:\s
     |^I\ (?:want|need|would\ (?:like|love)|expect)\ (?:you|to\ (?:know|ask|see|understand|check|hear|talk|make\ sure
       |be\ sure|confirm|clarify|get\ (?:some|a)|find\ (?:out|a|some)|book|order|write|figure)|help|some\ (?:help
@@ -161,16 +161,16 @@ _REQUEST = _verbose(
       |have\ been)\ (?:just\ )?(?:looking|searching|hunting)\ for\b"""
 )
 _HYPOTHETICAL = _verbose(
-    r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory
+    r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory|for\ the\ sake\ of\ argument|for\ argument's\ sake|playing\ devil's\ advocate|let\ us\ imagine|hypothetical
       |hypothetically|in\ an\ ideal\ world|one\ day\ I|someday)\b
     |\bif\ (?:I|we|my\ \w+|only)\ (?:were|was|had|could|ever|won|did|might|would|lived|owned)\b
     |\b(?:would|might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
       |wondering|wonder|whether|tempted|toying|debating)\b
     |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
       |stay\ away|take|eat|use\ a))
-    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bnot\ sure\ (?:if|whether
+    |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bused\ to\ (?:think|believe|dream|imagine|pretend)\b|\bwhen\ I\ (?:win|am\ (?:rich|famous|king|queen|president|older|dead))\b|\b(?:about|tempted|dying|just\ going)\ to\ (?:say|tell|joke)\b|\b(?:almost|nearly)\ (?:said|told|wrote|quit|sold|bought|moved|left)\b|\bnot\ sure\ (?:if|whether
       |that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
-    |\bfor\ (?:example|instance)\b|\blet\ us\ say\b|\bin\ (?:another|a\ past|my\ next)\ life\b"""
+    |\bfor\ (?:example|instance)\b|\blet\ us\ say\b|\bin\ (?:another|a\ (?:past|previous|former|parallel)|my\ next)\ life\b"""
 )
 _FICTION = _verbose(
     r"""\bin\ (?:my|our|the|this|a|his|her)\ (?:\w+\ )?(?:story|novel|book(?!\ club)|screenplay|script|campaign
@@ -179,7 +179,7 @@ _FICTION = _verbose(
       |\b(?:dreamt|dreamed)\ (?:that|I|about)\b|\bin-game\b|\bd&d\b|\bin\ character\b"""
 )
 _ROLEPLAY = _verbose(
-    r"""\b(?:pretend|role-?play\w*|act\ (?:as|like)|acting\ as|let\ us\ play|imagine\ (?:that\ )?(?:you|I|we)
+    r"""\b(?:pretend|let's\ (?:play|pretend)|role-?play\w*|act\ (?:as|like)|acting\ as|let\ us\ play|imagine\ (?:that\ )?(?:you|I|we)
       |you\ are\ now\ an?|from\ now\ on\ you\ are|speak\ as|answer\ as|reply\ as|as\ if\ (?:you|I)\ were
     |play\ (?:the\ part|the\ role)|you\ (?:will|are\ going\ to)\ (?:play|be)\ (?:a|an|the|my)\b|I\ (?:will
       |am\ going\ to)\ (?:be|play)\ (?:the|a|an)\ \w+\ (?:and|,)\ you)\b"""
@@ -196,10 +196,10 @@ _CALL_ME = _verbose(
 )
 _SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
 _REPORTED = _verbose(
-    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:\w+\ ){1,2}
+    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:[\w']+\ ){1,3}?
       |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
       |asks|believes?
-    |insists?|insisted|keeps?\ (?:saying|telling)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
+    |(?:goes|went|is\ like|was\ like|were\ like|am\ like)(?=\ (?:I|we|you|my)\b)|assum(?:es?|ed)|suspect(?:s|ed)?|imagines?|guess(?:es|ed)|decided|pretends?|asked\ (?:me\ )?(?:if|whether)|reckons?|reckoned|swears?|swore|bets?|jokingly|insists?|insisted|keeps?\ (?:on\ )?(?:saying|telling|insisting|claiming|joking|thinking)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
       |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
 )
 MEDICAL_SOURCE = _verbose(
@@ -277,11 +277,11 @@ _CHATTER = _verbose(
     |my\ (?:(?:\w+\ )?(?:question|problem|issue|point|guess|bad|mistake|apologies|code|script|query|function|error
       |message|prompt|screen|cursor|pleasure|turn|god|goodness|word|(?:head|stomach|back|feet|eyes|throat)\ (?:hurts?
       |aches?|(?:is|are)\ (?:killing|sore|spinning|pounding|tired))|(?:coffee|lunch|dinner|breakfast|train
-      |bus)\ (?:is|was|got|came|arrived)|flight\ (?:is|was)\ (?:delayed|late)|(?:wifi|internet|connection
+      |bus)\ (?:is|was|got|came|arrived)|flight\ (?:is|was)\ (?:delayed|late)|(?:wifi|internet|connection|phone|laptop
       |battery)\ (?:is\ (?:slow|down|bad|dead|dying|low|out|not|terrible|acting)|keeps|died|dropped|does)|fault
       |thoughts?|answer|request|understanding|idea|previous|last|first\ question)\b(?!'s\ name))
     |(?:that|this(?!\ (?:week|month|year|spring|summer|autumn|fall|winter|morning))|it(?!\ is\ over\ (?:with
-      |between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
+      |between))|these(?!\ days)|those|which|there(?!\ (?:is|are)\ a\ new\b|\ (?:is|are)\ .*\b(?:with\ me|with\ us|mine|at\ home)\b)|here)\b
     |(?:thanks?|thank\ you|cheers|ta|thx|sounds|good|great|nice|cool|perfect|awesome|lovely|wonderful|brilliant
       |excellent|amazing|fantastic|hello|hi|hey|bye|goodbye|see\ you|talk|later|sorry|excuse|pardon|welcome
       |congrat\w*|happy|merry|wow|omg|lol|same|me\ (?:too|neither|either)|never\ mind|nevermind|no\ (?:worries
@@ -319,6 +319,23 @@ _TODAY_SMALL = _verbose(
     r"|fine|terrible|awful|nice|lovely|boring|long))\b"
 )
 _FIRST = _verbose(r"\b(?:I|me|my|mine|myself|we|us|our|ours)\b")
+_NOT_MEANT = _verbose(
+    r"""\bor\ so\ it\ (?:feels|seems|felt)\b|\b(?:just|only)\ (?:kidding|joking)\b|\b(?:jk|j/k)\b|\bin\ my\ dreams\b|\b(?:said|says)\ no\ one\ ever\b|\bnot!\s*$
+    |^\W*(?:(?:yeah|yes|sure|right|oh)\W+)+(?:and|because|cos|like)\ I(?:'m|\ am)?\ (?:the|a|an|obviously|just|totally|really|so)\b
+    |\b(?:yeah|sure),?\ right\b|\bobviously\ (?:love|adore|enjoy|live\ for)\b|\bas\ (?:the|they|my)\ (?:\w+\ )?(?:song|saying|lyric|poem|hymn|proverb|film|say|used\ to\ say|says|goes)\b
+    |\b(?:the|that)\ (?:song|line|lyric|joke)\b.*\b(?:goes|about)\b|\bI\ am\ (?:basically|practically|officially)\ (?:a|an|the|married\ to)\b|\b(?:I'm|I\ am|im)\ (?:so\ |just\ |really\ )*(?:loving\ (?:this|the|that|it|every)|living\ the\ dream|the\ (?:king|queen|god|master|world\ champion|poster\ child)\ of)\b
+    |^\W*oh,?\ (?:yeah|great|joy|sure|wonderful|good|fantastic|brilliant|perfect)\b|\bbest\ day\ of\ my\ life\b|\bfor\ (?:a\ laugh|laughs|the\ lols)\b|\bas\ a\ joke\b|\bmy\ (?:\w+\ )?(?:hint|motto|mantra|status|caption|tagline|slogan|catchphrase|excuse|alibi|headline)\ (?:is|was|reads)\b
+    |\bmarried\ to\ (?:my|the|this)\ (?:job|work|phone|laptop|sofa|bed)\b
+    |\b(?:apparently|officially|basically|literally|practically)\b.*(?:\b(?:lol|lmao|rofl|ha(?:ha)+)\b|😂|🤣|😅)"""
+)
+"""Said in jest, in irony, or in the words of a song."""
+_HEADER = re.compile(r"\W*(?:subject|cc|bcc)\s*:", re.IGNORECASE)
+"""Begins a letter that is pasted or asked for."""
+_PAIR_OVER = _verbose(
+    r"^(?:(?:my|our|the|me)\ )?[\w'&\ -]{1,40}?\ and\ (?:I|me|we)\ (?:are|is|am|have|no\ longer|split|broke)\b"
+    r".*\b(?:done|through|finished|over|history|split|broke|broken|parted|fell\ out|fallen\ out|together\ any\ more|no\ longer)\b"
+)
+"""Two who are done with one another: "the gym and I are done"."""
 _QUOTED = re.compile(r'"[^"\n]{1,400}"|(?<!\w)\'[^\'\n]{3,400}?\'(?!\w)')
 _PERSONAL_QUOTE = _verbose(r"\b(?:I|I'm|my|me|we|our|you|your)\b|(?:\S+\s+){3}")
 
@@ -334,7 +351,8 @@ _TELEGRAPHIC = re.compile(
     r"|engaged|learning|studying"
     r"|left-handed|fluent|speak|diagnosed|got|have|adopted|hate|love|can't stand|cannot stand|don't like|dont like"
     r"|turned|turning|drive|bought|became|\d{1,3} years? old|not a fan|big fan|huge fan|started|joined|retired"
-    r"|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
+    r"|upgraded|switched|swapped|signed up|enrolled|picked up|took up|taken up|dyed|qualified|promoted|down to|up to|back (?:to|in|at|on)"
+    r"|[\w-]+ allergy$|suffer|grew up|quit|stopped|dropped|gave up|given up|sold|cancelled|canceled|no longer|weigh|cant stand|not"
     r" into|am)\b",
     re.IGNORECASE,
 )
@@ -357,6 +375,8 @@ def states(clause: str) -> bool:
     if _CALL_ME.match(said):
         return True
     if not said or len(clause) > LONGEST_CLAUSE or _QUESTION.match(said) or asks(plain):
+        return False
+    if plain[:1].isspace() and straight(clause)[:1] in "\"'":  # what it begins with is somebody's words
         return False
     if MEDICAL_SOURCE.match(said):
         said = MEDICAL_SOURCE.sub("", said)
@@ -384,7 +404,7 @@ def clauses(text: str) -> Iterator[Clause]:
         if len(sentence) > LONGEST_SENTENCE:
             continue
         plain = expanded(sentence)
-        if _ROLEPLAY.search(plain) or _PAYLOAD.match(plain):
+        if _ROLEPLAY.search(plain) or _PAYLOAD.match(plain) or _HEADER.match(plain):
             return
         found = list(_of_sentence(sentence))
         for at, clause in enumerate(found):
@@ -402,6 +422,12 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if _QUOTES.match(straight(sentence)) or (
         re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))
     ):
+        return
+    if _NOT_MEANT.search(straight(sentence)):
+        return
+    whole = opened(sentence)
+    if _PAIR_OVER.match(expanded(whole)) and states(whole):
+        yield Clause(whole, sentence)
         return
     for quote in split(sentence):
         if states_command(quote):

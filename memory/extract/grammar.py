@@ -306,7 +306,8 @@ PREDICATES = _rows(
         "partner",
         (
             rf"(?:{_BE} |have started |started )?(?:dating|seeing|going out with|together with|in a relationship with"
-            rf"|engaged to|with|involved with) {_V}"
+            rf"|engaged to|with|involved with)"
+            rf"(?: (?:an? |this )?(?:\w+ )?(?:guy|girl|man|woman|bloke|lad|lass|boy|person|someone|somebody|chap) (?:called|named))? {_V}"
         ),
         is_name,
     ),
@@ -655,7 +656,7 @@ CLAUSES = _rows(
     (
         "likes",
         (
-            rf"(?:nothing (?:beats|tops)|give me|my (?:great |biggest |big )?passions? (?:is|are)|I can not get"
+            rf"(?:my idea of (?:heaven|bliss|fun) is|nothing (?:beats|tops)|give me|my (?:great |biggest |big )?passions? (?:is|are)|I can not get"
             rf" enough(?: of)?|I would take) {_V}"
         ),
         is_thing,
@@ -669,13 +670,17 @@ CLAUSES = _rows(
     (
         "dislikes",
         (
-            rf"{_V} (?:drives? me (?:crazy|mad|nuts|up the wall)|freaks? me out|scares? me|terrif(?:y|ies) me|bores?"
+            rf"{_V} (?:is|are) (?:my idea of (?:hell|a nightmare|torture)|the bane of my life)|(?P<w>.+) (?:drives? me (?:crazy|mad|nuts|up the wall)|freaks? me out|scares? me|terrif(?:y|ies) me|bores?"
             rf" me|annoys? me|grosses? me out)"
         ),
         is_thing,
     ),
     ("avoids", rf"{_V} (?:is|are) (?:something |things )?I do not (?:eat|drink|touch)", is_thing),
-    ("own_new", r"(?:I|we) (?:have|have got|got) a new (?P<t>\w+)(?:,| called| named) (?P<v>(?-i:[A-Z]).+)", is_name),
+    (
+        "own_new",
+        r"(?:(?:I|we) (?:have|have got|got)|there is) a new (?P<t>\w+)(?:,| called| named)(?: an?)? (?P<v>(?-i:[A-Z]).+)",
+        is_name,
+    ),
     ("pet", rf"(?P<v>\w+) is (?:my|our) {ANIMAL}\b", is_word),
     ("kin_name", rf"(?P<v>(?-i:[A-Z])\w+) is (?:my|our) (?:new )?(?P<k>{KIN_WORD})\b", is_name),
     (

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
+from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
 from sharpwave.memory.meanings import telling, unsaid
-from sharpwave.memory.phrases import changes, corrects, covered, details, expanded, head, negated, stems
+from sharpwave.memory.phrases import changes, corrects, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
 
@@ -39,6 +40,12 @@ _PAST_EVENT = re.compile(
     r"|became|broke|put|came|did|had|fell|caught|taught)\b",
     re.IGNORECASE,
 )
+_DIARY = re.compile(
+    r"(?:just |recently |now )*(?:upgraded|switched|swapped|signed up|enrolled|picked up|took up|taken up|dyed|promoted|qualified"
+    r"|(?:down|up) to (?:\d|one\b|two\b|three\b|four\b|five\b)|back (?:in|at|on) )",
+    re.IGNORECASE,
+)
+"""Changes in one's life, told without "I"."""
 _CHANGED = re.compile(
     r"(?:I|we)\W+(?:(?:have|just|finally|recently) )*(?:changed|switched|moved|packed up|retrained|swapped"
     r"|relocated|upgraded|quit)(?: \w+){0,2}\W*",
@@ -71,10 +78,11 @@ class RulesExtractor:
 
 
 def _names(known: Sequence[Recall]) -> frozenset[str]:
-    """Names, in lower case, that memories are about or hold as values."""
+    """Names, in lower case, that memories are about or hold as values, and the kin that they are about."""
     found: set[str] = set()
     for memory in (k.memory for k in known):
         if memory is not None:
+            found |= {memory.subject.casefold()} - {USER}
             found |= {
                 w.casefold()
                 for w in re.findall(r"\b[A-Z][\w-]+", f"{memory.subject} {memory.value or ''} {memory.text[1:]}")
@@ -176,20 +184,23 @@ def _tied(
     reading: Reading | None, clause: Clause, speaker: str, names: frozenset[str], known: Sequence[Recall]
 ) -> Reading | None:
     """Return the reading if something ties the clause to the user, else None."""
-    if reading is not None and (not reading.retract or first_person(clause.text) or not _DEFINITE.match(clause.text)):
+    if reading is not None and (not reading.retract or reading.value is None or first_person(clause.text)):
         return reading
     if reading is not None:  # "The Peru trip is off" counts if the trip is known
-        topic = stems(reading.value or clause.text)
-        return reading if any(covered(topic, stems(k.text)) > 0.6 for k in known) else None
+        return reading if _known(reading, clause.text, known) else None
     if clause.explicit or corrects(clause.quote):
         return Reading(speaker)
     text = clause.text
-    if telegraphic(text):
+    if telegraphic(text) or ends(text):
         bare = read(f"I {text[0].lower()}{text[1:]}", speaker) or Reading()
-        if bare.attribute not in _TELEGRAPHIC:
+        if bare.attribute not in _TELEGRAPHIC and not bare.retract:
             bare = read(f"I am {text[0].lower()}{text[1:]}", speaker) or Reading()
-        if bare.attribute in _TELEGRAPHIC or bare.retract:
+        if bare.attribute is None and not bare.retract:
+            bare = read(f"I have a {text[0].lower()}{text[1:]}", speaker) or Reading()
+        if bare.attribute in _TELEGRAPHIC or (bare.retract and (telegraphic(text) or _known(bare, text, known))):
             return bare
+        if _DIARY.match(text):
+            return Reading(speaker)
     if being := re.match(r"(?:being|as) (?:an? )?(.+?),", text, re.IGNORECASE):
         return read(f"I am {being[1]}", speaker) or read(f"I am a {being[1]}", speaker)
     if about := _news_of(text, known):
@@ -212,12 +223,20 @@ def _tied(
     return None
 
 
+def _known(reading: Reading, text: str, known: Sequence[Recall]) -> bool:
+    """Whether what a clause takes back is known."""
+    topic = stems(reading.value or text)
+    return any(
+        len(unsaid(topic, stems(f"{k.text} {k.memory.subject if k.memory else ''}"))) < 0.4 * len(topic) for k in known
+    )
+
+
 def _news_of(text: str, known: Sequence[Recall]) -> str | None:
     """Return whom the known statement is about, of whose topic a change is told."""
     topic = head(text)
     if not topic or not changes(text) or len(text.split()) > NEWS_AT_MOST:
         return None
-    hit = next((k.memory for k in known if k.memory is not None and covered(topic, stems(k.text)) >= 0.5), None)
+    hit = next((k.memory for k in known if k.memory and len(unsaid(topic, stems(k.text))) <= 0.5 * len(topic)), None)
     return hit.subject if hit else None
 
 

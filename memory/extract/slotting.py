@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from sharpwave.memory.extract.clauses import MEDICAL_SOURCE, unquoted
+from sharpwave.memory.extract.endings import given_up, gone
 from sharpwave.memory.extract.grammar import ANIMAL, CLAUSES, KIN_WORD, PREDICATES, Row
 from sharpwave.memory.extract.values import ANIMALS, KIN, clean, is_name, is_vehicle, place_attribute, thing_key
 from sharpwave.memory.phrases import expanded, without_adverbs
@@ -44,6 +45,8 @@ _PERSON = _re(
     rf"(?P<k>{_WHO}){_NAMED}?(?:, who (?:is|has)\b[^,]*,|,)?"
     rf" (?P<p>(?!and I\b).+)"
 )
+_THE_KIN = _re(rf"the (?P<k>(?:{KIN_WORD})s?|twins|boys|girls) (?P<p>.+)")
+"""Whom somebody who has been spoken of may be called by."""
 _NAME_OF = _re(
     rf"(?:my|our) (?P<k>{_NOUN}(?:{KIN_WORD})s?)(?:'s? name is| is (?:called|named)| are (?:called|named)| goes"
     rf" by) (?P<v>.+)"
@@ -65,6 +68,7 @@ _ME = _re(
 )
 _PRONOUN = _re(r"(?:(?:he|she|they|it)|(?:his|her|their|its) (?P<t>\w+)(?= is| are))\s+(?P<p>.+)")
 _NAME_FIRST = re.compile(r"(?P<n>[A-Z][\w-]+)\s+(?P<p>.+)")
+_LOWER_FIRST = _re(r"(?P<n>[\w-]+) (?:has |just )*(?:died|passed away|was put (?:down|to sleep)|ran away)\b")
 _REPLACED = _re(
     r"(?:,? and|,|;|,? then) (?:(?:I|we|have|has|then|instead|my) )*"
     r"(?=(?:moved|got|bought|became|started|joined|switched|adopted|work|live|drive|am|is|took|picked|went)\b)"
@@ -118,7 +122,7 @@ _GAVE_UP = _re(
 _GAVE_AWAY = _re(
     r"(?:(?:have|has|had to|just) )?(?:sold|sell|got rid of|get rid of|gave away|given away|give away|donated"
     r"|scrapped|rehomed|rehome|parted with|traded in|lost) (?:off )?(?:my |our |the |his |her |all )+(?P<p>.+)"
-    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed)\b"
+    r"|(?:have|had)(?: to have| to get)? (?P<s>.+?) (?:put down|put to sleep|rehomed|removed|euthani[sz]ed|disconnected|taken out|cut off|switched off|taken away)\b"
     r"|(?:had to )?let (?:my |our |the )(?P<l>.+?) (?:lapse|expire|run out|go)\b"
     r"|(?:gave|give|given|handed|passed) (?:my |our |the )(?P<q>.+?) (?:away|up|back|over|on)\b"
     r"|(?:have |has )?sold (?P<n>(?-i:[A-Z])[\w-]+)(?! for\b)|forgot all (?:my|the) (?P<r>.+)"
@@ -126,7 +130,7 @@ _GAVE_AWAY = _re(
 _JOBLESS = _re(
     r"(?:(?:have|has) )?(?:(?:quit|left|lost|resigned from|walked away from) (?:my|the|his"
     r"|her) (?:old |current |day )?(?:job|position|post|company)\b|(?:was|got|have been|am being|were) (?:laid off"
-    r"|fired|made redundant|let go|sacked)|handed in my notice|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
+    r"|fired|made redundant|let go|sacked)|handed in my notice|(?:took|taken|accepted) (?:voluntary redundancy|early retirement|redundancy|severance)|resigned\b|retired\b(?! from))(?: (?:at|from|as) (?P<p>.+))?"
 )
 _LEFT = _re(r"(?:(?:have|has) )?(?:left|resigned from|am leaving|am done at) (?P<v>(?-i:[A-Z])[\w&.' -]+)")
 _MOVED_OUT = _re(r"(?:have |has )?moved (?:out of|away from) (?P<v>(?!.* (?:to|into) )(?-i:[A-Z]).+)")
@@ -147,10 +151,18 @@ _OVER = _re(
     r" table|finished$|ended$|(?:been )?stolen|moved out|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up|split up|finished$|ended$|moved out"
     r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
 )
+_NEW_ONE = _re(r"^(?:my |our |the )?new (\w+(?: \w+)?): ")
 _FADED = _re(
     r"(?P<a>(?:me|us|my|our)\b.*?) (?:(?:is|are|am|do|does|have|has|can) )?(?:no longer|not(?=.* any (?:more|longer)\b))"
     r" (?P<b>.+?)(?: any (?:more|longer)\b.*)?$"
 )
+_OF_SOMEBODY = {
+    "pet": _re(r".*\b(?:lost|buried|goodbye to|put|let)\b"),
+    "partner": _re(
+        r".*\b(?:dumped|fell out|fallen out|parted|parting|broke|broken|split|over|moved on|ditched|left)\b"
+    ),
+}
+"""Whom one has done with, where it is somebody with a name."""
 _MAKES = {"vehicle": frozenset("car bike motorbike motorcycle van truck scooter ride wheels".split())}
 
 
@@ -169,7 +181,7 @@ def read(
         Who and what, with `attribute` None where nothing but the subject is clear; None when the clause's grammar leads
         nowhere, so that nothing ties it to the user.
     """
-    whole = expanded(unquoted(clause)).strip(" .!,;")
+    whole = _NEW_ONE.sub(r"my new \1 is ", expanded(unquoted(clause)).strip(" .!,;"))
     hedged = bool(_MAYBE.search(whole))
     said = without_adverbs(_HEDGE.sub("", MEDICAL_SOURCE.sub("", whole)))
     found = _read(said, antecedent, names)
@@ -220,6 +232,8 @@ def _clause(said: str) -> Reading | None:
         return _apart(split)
     if over := _OVER.match(said):
         return _object_gone(next(over[g] for g in "vwxut" if over[g]))
+    if ended := gone(said):
+        return _object_gone(ended)
     return _row(said, CLAUSES)
 
 
@@ -241,10 +255,14 @@ def _sentence(said: str, antecedent: str | None, names: frozenset[str]) -> Readi
             value = clean(re.sub(r"^(?:is|are) (?:called |named )?", "", pronoun["p"]), "name")
             return Reading(antecedent, thing_key(thing), value) if is_name(value) else Reading(antecedent)
         return replace(_predicate(pronoun["p"]) or Reading(), subject=antecedent)
+    if (kin := _THE_KIN.match(said)) and kin["k"].casefold() in names:
+        return replace(_predicate(kin["p"]) or Reading(), subject=kin["k"].casefold())
     if (named := _NAME_FIRST.match(said)) and named["n"].casefold() in names:
         if _DIED.match(named["p"]):
             return Reading(attribute="pet", value=named["n"], retract=True)
         return replace(_predicate(named["p"]) or Reading(), subject=named["n"])
+    if (low := _LOWER_FIRST.match(said)) and low["n"] in names:
+        return Reading(attribute="pet", value=low["n"], retract=True)
     return None
 
 
@@ -284,6 +302,9 @@ def _gone(predicate: str) -> Reading | None:
         return _object_gone(next(away[g] for g in "pqrsln" if away[g]))
     if up := _GAVE_UP.match(predicate):
         return _object_gone(up["p"])
+    if thing := given_up(predicate):
+        whom = next((name for name, verbs in _OF_SOMEBODY.items() if verbs.match(predicate)), None)
+        return Reading(attribute=whom, value=thing, retract=True) if whom and is_name(thing) else _object_gone(thing)
     return _denied(predicate)
 
 
@@ -318,6 +339,7 @@ def _none(inner: str) -> Reading | None:
 
 def _object_gone(raw: str) -> Reading:
     """Read what was given up, sold or lost: as a predicate of its own where it is one, else as the bare thing."""
+    raw = re.sub(r" (?:lark|thing|stuff|malarkey|nonsense|business)$", "", raw)
     inner = re.sub(r"^being (?=an? )", "am ", re.sub(r"^(?:my|our|the|his|her) ", "", raw))
     if job := re.match(r"job (?:at|with|for) (.+)", inner, re.IGNORECASE):
         return Reading(attribute="employer", value=clean(job[1], "employer"), retract=True)
