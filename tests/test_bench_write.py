@@ -396,7 +396,7 @@ def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
 # What the keyless default reaches on the committed set
 
 LEAST = {
-    "tune": {"precision": 0.98, "recall": 0.93, "accuracy": 0.93, "update_recall": 0.72, "delete_recall": 0.82},
+    "tune": {"precision": 0.98, "recall": 0.93, "accuracy": 0.93, "update_recall": 0.72, "delete_recall": 0.8},
     "held": {"precision": 0.95, "recall": 0.94, "accuracy": 0.91, "update_recall": 0.81, "delete_recall": 0.8},
 }
 MOST = {
