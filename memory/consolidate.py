@@ -4,7 +4,7 @@ A plan writes nothing and asks no model. Each part is carried out in one transac
 what is there then and not when it was planned, and a second time it does nothing. A model that fails leaves everything as it was.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -29,6 +29,8 @@ from sharpwave.memory.records import Memory, Source
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.usage import booked
 
+WRITTEN = 50
+"""Facts that are written in one transaction: others write in between."""
 COUNTS = ("merged", "derived", "rolled_up", "learned", "insights", "settled", "expired")
 
 
@@ -117,17 +119,25 @@ class Consolidator:
             facts = list(deriving.repeated(said, memories))
         facts = [fact._replace(text=self.store.masked(owner, fact.text)) for fact in facts]
         self.store.embed([fact.text for fact in facts])
+        policy = "llm/1" if by_model else "rules/1"
+        batches = (facts[at : at + WRITTEN] for at in range(0, len(facts), WRITTEN))
+        kept = [memory.id for some in batches for memory in self._concluded(owner, some, run, policy)]
+        if by_model:
+            with self.store.transaction(owner, writes=True) as (connection, number):
+                read = planning.there(connection, number, [one.id for one in said])
+                concluding.consider(connection, number, "facts", sorted(read), times.now())
+        return {"derived": len(kept), "ids": kept}
+
+    def _concluded(self, owner: str, facts: Sequence[deriving.Fact], run: str | None, policy: str) -> list[Memory]:
+        """Write facts whose sources are still there, and that nobody has written meanwhile."""
         with self.store.transaction(owner, writes=True) as (connection, number):
-            at, now_said = times.now(), planning.sources(connection, number, owner, part["ids"])
-            held = {m.text for m in now_said[1]}
-            kept = [
-                self._conclude(connection, number, _of(owner, fact), None, run, "llm/1" if by_model else "rules/1")
+            there = planning.there(connection, number, [one.id for fact in facts for one in fact.sources])
+            return [
+                self._conclude(connection, number, _of(owner, fact), None, run, policy)
                 for fact in facts
-                if fact.text not in held and {one.id for one in fact.sources} <= {one.id for one in now_said[0]}
+                if there.issuperset(one.id for one in fact.sources)
+                and not semantic.same_text_rows(connection, number, fact.text)
             ]
-            if by_model and now_said[0]:
-                concluding.consider(connection, number, "facts", [one.id for one in now_said[0]], at)
-        return {"derived": len(kept), "ids": [memory.id for memory in kept]}
 
     def _conclude(
         self, connection: Connection, number: int, memory: Memory, known: Memory | None, run: str | None, policy: str

@@ -1,5 +1,6 @@
 """What there is to consolidate: the parts of a plan, read off the ledger. Nothing is written here."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
@@ -160,6 +161,12 @@ def insight_of(
     there = rows.find(connection, number, owner, Episode, statuses=("active",))
     episodes = [episode for episode in there if episode.id in wanted]
     return episodes, insights.known_of(episodes, semantic.find(connection, number, statuses=(), kinds=("insight",)))
+
+
+def there(connection: Connection, number: int, ids: Sequence[str]) -> set[str]:
+    """Return those of these ids of utterances that are there."""
+    statement = "SELECT id FROM utterances WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
+    return {one for (one,) in fetch(connection, statement, (number, json.dumps(list(ids))))}
 
 
 def sources(
