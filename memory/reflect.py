@@ -109,13 +109,19 @@ def _read_off(episode: Episode) -> Reflection:
     wrong, right = [s for s in acts if failing(s)], [s for s in acts if not failing(s)]
     mended = _mended(acts)
     return Reflection(
-        worked=_listed(call(step) for step in right) or ("nothing" if acts else "unknown: no steps were recorded"),
+        worked=_worked(episode, right, wrong) if acts else "unknown: no steps were recorded",
         failed=_listed(failure(step) for step in wrong) or _missing(episode),
         differently="; ".join(f"{call(good)} instead of {call(bad)}" for bad, good in mended)
         or _advice(wrong, episode),
         lesson=_lesson(episode, wrong, right, mended),
         policy=EXTRACTIVE,
     )
+
+
+def _worked(episode: Episode, right: Sequence[Step], wrong: Sequence[Step]) -> str:
+    if episode.outcome == "failure" and not wrong:  # one of them must have failed, and nothing says which
+        return "unknown: no step is marked as the one that failed"
+    return _listed(call(step) for step in right) or "nothing"
 
 
 def _mended(acts: Sequence[Step]) -> list[tuple[Step, Step]]:
