@@ -96,6 +96,7 @@ class ReplayScheduler:
         self._marks: waking.Marks = (0, 0, 0)
         self._not_before: dict[str, float] = {}
         self._active: dict[str, datetime] = {}
+        self._cued: dict[str, str] = {}
         self._stopping = threading.Event()
         self._clock: Any = None
 
@@ -146,7 +147,8 @@ class ReplayScheduler:
         last = self._last_tick(now)
         due = self._trigger.get_next_fire_time(last, last) if self._trigger and last else None
         ticks = due is not None and due <= now
-        self._refresh(now, everybody=ticks)
+        for owner in self._refresh(now, everybody=ticks):
+            self._match_cues(owner)
         self._end_sessions(now)
         with self.store.ledger.read() as connection:
             begun = [(owner, run.run) for owner, run in runs.unfinished(connection) if self._ours(owner)]
@@ -154,11 +156,10 @@ class ReplayScheduler:
             self._run(owner, "unfinished", run)
         for owner, came in list(self._news.items()):
             why = "periodic" if ticks and (came.new or came.due) else self._reason(came, now)
-            cue = self._cue(owner) if came.new and not why else None
-            if cue is not None:
-                self._run(owner, "cue", strategy="contextual", cue=cue)
-            elif why:
+            if why:
                 self._run(owner, why)
+            elif owner in self._cued:
+                self._run(owner, "cue", strategy="contextual", cue=self._cued[owner])
         if ticks and not self._stopping.is_set():
             self._note_tick(now)
 
@@ -171,14 +172,14 @@ class ReplayScheduler:
             return "idle"
         return None
 
-    def _cue(self, owner: str) -> str | None:
-        """Return the first cue that something new is about."""
-        if not self.cues:
-            return None
-        vectors = [self.store.embed_query(cue) for cue in self.cues]
-        with self.store.transaction(owner) as (connection, number):
-            found = (cue for cue, at in zip(self.cues, vectors, strict=True) if waking.about(connection, number, at))
-            return next(found, None)
+    def _match_cues(self, owner: str) -> None:
+        """Note the first cue that something new is about."""
+        for cue in self.cues if self._news[owner].new else ():
+            vector = self.store.embed_query(cue)
+            with self.store.transaction(owner) as (connection, number):
+                if waking.about(connection, number, vector):
+                    self._cued[owner] = cue
+                    return
 
     def _end_sessions(self, now: datetime) -> None:
         """End the sessions of those who have said nothing for too long."""
@@ -198,8 +199,9 @@ class ReplayScheduler:
     def _ours(self, owner: str) -> bool:
         return self.owners is None or owner in self.owners
 
-    def _refresh(self, now: datetime, *, everybody: bool) -> None:
-        """Look up what is new of those for whom something was written."""
+    def _refresh(self, now: datetime, *, everybody: bool) -> list[str]:
+        """Look up what is new of those for whom something was written, and return who they are."""
+        looked_up = []
         with self.store.ledger.read() as connection:
             found, self._marks = waking.changed(connection, self._marks)
             for owner in ledger.all_owners(connection) if everybody else found:
@@ -208,6 +210,8 @@ class ReplayScheduler:
                     self._news[owner] = came = waking.news(connection, number, now)
                     if self.events and came.last is not None:
                         self._active[owner] = came.last
+                    looked_up.append(owner)
+        return looked_up
 
     def _last_tick(self, now: datetime) -> datetime | None:
         """Return when the clock ticked last; it begins now where it never did, or where it was set back since."""
@@ -237,6 +241,7 @@ class ReplayScheduler:
             self._not_before[owner] = time.monotonic() + LATER
         else:
             self._news.pop(owner, None)
+            self._cued.pop(owner, None)
             if report:
                 self.heard(owner, why, report)
 

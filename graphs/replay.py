@@ -80,8 +80,8 @@ def build_replay(
     """Return the replay graph, uncompiled; it runs for the `user_id` of its context.
 
     Input is `n` (records to replay, 10; 0 is a run that does nothing), `strategy` (a name or names with shares), `rate`
-    (0.1), `cue`, `dry_run`, `run`, `probes` (questions asked of memory itself, 20; 0 leaves them out), and the budgets `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a
-    partial report. Output is `report`; with `stream_mode="custom"` each step tells of itself.
+    (0.1), `cue`, `dry_run`, `run`, `probes` (questions asked of memory itself, 20; 0 leaves them out), and the budgets
+    `max_llm_calls`, `max_tokens`, `max_seconds`, past which it ends with a partial report. Output is `report`; with `stream_mode="custom"` each step tells of itself.
 
     Args:
         memory: where it is remembered.

@@ -53,7 +53,7 @@ class ByHand(Lookup):
 
     def undo(self, owner: str, *, last: int = 1, turn: tuple[str, str] | None = None) -> list[Applied]:
         """Take back the owner's last changes, newest first, or those of one turn (thread, message id), by new events."""
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             chosen = edits.undoable(connection, number, last=last, turn=turn)
         self.embed([event.detail["before"]["text"] for event in chosen if event.detail["before"]])
 

@@ -165,13 +165,6 @@ class Folder:
             )
 
     @contextmanager
-    def _owned(self, owner: str, *, writes: bool = False) -> Iterator[tuple[Connection, int]]:
-        """One transaction for one owner; somebody unknown owns nothing, as number 0."""
-        check_owner(owner)
-        with self.ledger.write() if writes else self.ledger.read() as connection:
-            yield connection, ledger.owner_number(connection, owner) or 0
-
-    @contextmanager
     def transaction(self, owner: str, *, writes: bool = False) -> Iterator[tuple[Connection, int]]:
         """One transaction for one owner: yields the connection and the owner's number.
 

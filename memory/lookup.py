@@ -77,7 +77,7 @@ class Lookup(Folder):
             known_at=times.utc(known_at) if known_at else None,
             asked=resolve_range(question, present, timezone),
         )
-        with self._indexing.lock.shared(), self._owned(owner) as (connection, number):
+        with self._indexing.lock.shared(), self.transaction(owner) as (connection, number):
             if not number:
                 return []
             nearest = self._nearest(connection, owner, live=not (when.as_of or when.known_at or include_history))
@@ -124,7 +124,7 @@ class Lookup(Folder):
             return []
         vector = np.mean([self.vector(text) for text in said], axis=0)
         asked = Query.of(ending(turn.user_text), vector / max(float(np.linalg.norm(vector)), 1e-9))
-        with self._indexing.lock.shared(), self._owned(turn.owner) as (connection, number):
+        with self._indexing.lock.shared(), self.transaction(turn.owner) as (connection, number):
             return near.nearby(connection, number, [asked], self._nearest(connection, turn.owner, live=True), k)[0]
 
     def neighbours(self, owner: str, candidates: Sequence[Candidate]) -> tuple[list[list[Recall]], int]:
@@ -144,7 +144,7 @@ class Lookup(Folder):
         Raises:
             NotFoundError: there is none with this id, or it is somebody else's.
         """
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             return edits.current(connection, number, memory_id)
 
     def memories(
@@ -167,7 +167,7 @@ class Lookup(Folder):
                 unless `as_of` says when they were to be valid; takes the place of `statuses`.
         """
         valid = times.utc(as_of) if as_of else None
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             if known_at is not None:
                 known = knowing.find(connection, number, times.utc(known_at), valid)
                 return [memory for memory in known if not kinds or memory.kind in kinds]
@@ -178,24 +178,24 @@ class Lookup(Folder):
 
     def versions(self, owner: str, memory_id: str) -> list[Memory]:
         """Return all versions of a memory, oldest first; raises `NotFoundError` for an unknown id."""
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             edits.current(connection, number, memory_id)
             return semantic.versions(connection, number, memory_id)
 
     def history(self, owner: str, memory_id: str) -> list[Event]:
         """Return everything that ever happened to a memory, in order; raises `NotFoundError` for an unknown id."""
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             edits.current(connection, number, memory_id)
             return ledger.read_events(connection, number, memory_id=memory_id)
 
     def events(self, owner: str, *, last: int | None = None, turn: tuple[str, str] | None = None) -> list[Event]:
         """Return the owner's decision log in order; `last` keeps the newest, `turn` is (thread, message id)."""
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             return ledger.read_events(connection, number, last=last, turn=turn)
 
     def utterances(self, owner: str, thread: str | None = None) -> list[Utterance]:
         """Return what was said, verbatim and in order; of one thread, or of all."""
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             return episodic.find(connection, number, owner, thread)
 
     def pending(self, owner: str | None = None) -> list[tuple[Turn, int, str | None]]:
@@ -208,7 +208,7 @@ class Lookup(Folder):
 
     def is_written(self, turn: Turn) -> bool:
         """Return whether this turn has been processed before."""
-        with self._owned(turn.owner) as (connection, number):
+        with self.transaction(turn.owner) as (connection, number):
             return ledger.turn_state(connection, number, turn.thread, turn.message_id) == "done"
 
     def unwritten(self, turns: Sequence[Turn]) -> list[Turn]:
@@ -226,6 +226,6 @@ class Lookup(Folder):
 
     def tokens_today(self, owner: str) -> int:
         """Return how many tokens model calls for `owner` have taken today (UTC), prompts and answers together."""
-        with self._owned(owner) as (connection, number):
+        with self.transaction(owner) as (connection, number):
             spent = ledger.read_usage(connection, number, f"{times.now():%Y-%m-%d}").values()
             return sum(row["prompt_tokens"] + row["completion_tokens"] for row in spent)

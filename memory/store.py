@@ -125,7 +125,7 @@ class MemoryStore(ByHand):
 
     def reset_recall(self, owner: str) -> int:
         """Forget what recall has learned from this owner's citations; returns from how many answers that was."""
-        with self._owned(owner, writes=True) as (connection, number):
+        with self.transaction(owner, writes=True) as (connection, number):
             return rerank.reset(connection, number)
 
     def pass_over(self, turns: Sequence[Turn]) -> None:
@@ -137,7 +137,7 @@ class MemoryStore(ByHand):
     def fail(self, turn: Turn, error: str) -> None:
         """Note why a queued turn could not be written; it stays in the queue."""
         error = self.masked(turn.owner, error)
-        with self._owned(turn.owner, writes=True) as (connection, number):
+        with self.transaction(turn.owner, writes=True) as (connection, number):
             ledger.fail_turn(connection, number, turn, error)
 
     def spend(self, owner: str, usage: Usage) -> None:
