@@ -192,14 +192,6 @@ def get(connection: Connection, owner: int, memory_id: str) -> Memory | None:
     return read_row(rows[0], owner) if rows else None
 
 
-def vector_of(connection: Connection, owner: int, memory: Memory) -> np.ndarray:
-    """Return the stored vector of a version (float32)."""
-    key = (memories.c.owner == owner, memories.c.id == memory.id, memories.c.version == memory.version)
-    return np.frombuffer(connection.execute(select(memories.c.vector).where(*key)).scalar_one(), np.float16).astype(
-        np.float32
-    )
-
-
 def vectors_of(connection: Connection, owner: int, ids: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the stored vectors of the current versions of memories (float32), by id; of unknown ids none."""
     statement = f"SELECT id, vector FROM memories WHERE owner = ? AND current AND id IN {_AMONG}"

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from commanding import Outcome, Run
 from fakes import ScriptedModel
 from openai_stub import OpenAIStub, Reply
 
@@ -28,19 +29,6 @@ from sharpwave.memory.records import Message, Turn
 from sharpwave.settings import Settings
 
 Scripted = Callable[..., ScriptedModel]
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Run = Callable[..., Done]
 
 
 @pytest.fixture(scope="module")
@@ -60,13 +48,13 @@ def run(
     """Run `sharpwave --home HOME chat …` in this process."""
     monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: encoder)
 
-    def call(*arguments: str, stdin: str = "") -> Done:
+    def call(*arguments: str, stdin: str = "") -> Outcome:
         monkeypatch.setattr(sys, "argv", ["sharpwave", "--home", str(home), "chat", *arguments])
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
             cli.main()
         printed = capsys.readouterr()
-        return Done(int(ended.value.code or 0), printed.out, printed.err)
+        return Outcome(int(ended.value.code or 0), printed.out, printed.err)
 
     return call
 

@@ -1,16 +1,14 @@
 """`sharpwave episodes`, through the command line's own entry."""
 
 import json
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import typer
+from commanding import runner
 from fakes import HashEmbeddings
 
-from sharpwave import cli
 from sharpwave.commands import episodes as commands
 from sharpwave.memory.records import Message, Turn
 from sharpwave.memory.store import MemoryStore
@@ -20,20 +18,11 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    app = typer.Typer()
-    app.callback()(cli.options)
-    commands.register(app)
-    monkeypatch.setattr(cli, "app", app)
-    monkeypatch.setattr(cli, "_register", lambda: None)
-    monkeypatch.setattr("sharpwave.models.embeddings", lambda settings: HashEmbeddings())
+    call = runner(tmp_path / "home", [commands], monkeypatch, capsys, "episodes")
 
     def once(*words: str, user: str = "ana") -> tuple[int, str, str]:
-        line = ["sharpwave", "--home", str(tmp_path / "home"), "episodes", *words, "--user", user]
-        monkeypatch.setattr(sys, "argv", line)
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
+        done = call(*words, "--user", user)
+        return done.code, done.out, done.err
 
     return once
 

@@ -432,8 +432,3 @@ def _activity(words: str) -> str:
     return (
         re.sub(r" (?:days?|slot|time|sessions?|lessons?|class|classes|is|are)$", "", _ACTIVITY.sub("", words)) or words
     )
-
-
-def names_a_person(value: str) -> bool:
-    """Whether `value` is one name, as a subject would be written."""
-    return is_name(value) and len(value.split()) <= 2
