@@ -152,11 +152,15 @@ def read_row(row: Mapping[Any, Any], owner: str, number: int) -> Utterance:
     )
 
 
-def find(connection: Connection, number: int, owner: str, thread: str | None = None) -> list[Utterance]:
-    """Return the utterances of an owner, or of one thread, in the order they were said."""
+def find(
+    connection: Connection, number: int, owner: str, thread: str | None = None, since: datetime | None = None
+) -> list[Utterance]:
+    """Return the utterances of an owner, or of one thread, in the order they were said; those of this moment and later."""
     statement = select(utterances).where(utterances.c.owner == number)
     if thread is not None:
         statement = statement.where(utterances.c.thread == thread)
+    if since is not None:
+        statement = statement.where(utterances.c.said_at >= since.timestamp())
     statement = statement.order_by(utterances.c.said_at, utterances.c.thread, utterances.c.position)
     return [read_row(row, owner, number) for row in connection.execute(statement).mappings()]
 

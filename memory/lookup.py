@@ -193,10 +193,10 @@ class Lookup(Folder):
         with self.transaction(owner) as (connection, number):
             return ledger.read_events(connection, number, last=last, turn=turn)
 
-    def utterances(self, owner: str, thread: str | None = None) -> list[Utterance]:
-        """Return what was said, verbatim and in order; of one thread, or of all."""
+    def utterances(self, owner: str, thread: str | None = None, *, since: datetime | None = None) -> list[Utterance]:
+        """Return what was said, verbatim and in order; of one thread, or of all; at this moment and later."""
         with self.transaction(owner) as (connection, number):
-            return episodic.find(connection, number, owner, thread)
+            return episodic.find(connection, number, owner, thread, since)
 
     def pending(self, owner: str | None = None) -> list[tuple[Turn, int, str | None]]:
         """Return turns that wait to be written, with their attempts and last error; of everybody without an owner."""

@@ -35,8 +35,8 @@ from sharpwave.memory.writing import read, settle
 
 IDLE = timedelta(minutes=30)
 """Time without a message after which a session is over."""
-LEAST_MESSAGES = 2
-"""Messages below which there is nothing to summarise."""
+LEAST_SAID = 3
+"""Messages of the user below which there is nothing to summarise: two or three sentences would be all of it again."""
 WORTH = 0.3
 """Importance above which a fact belongs into the report of a session; preferences always do."""
 IMPORTANCE, CONFIDENCE = 0.5, 0.6
@@ -169,7 +169,7 @@ class Sessions:
         self, connection: Connection, number: int, owner: str, thread: str, before: datetime | None = None
     ) -> Session | None:
         """Return the session of a thread that is open, else the last one that has ended; `before` a moment."""
-        found = rows.find(connection, number, owner, Session, thread=thread)
+        found = rows.find(connection, number, owner, Session, thread=thread, last=2)  # one may be of the whole thread
         known = next((session for session in reversed(found) if session.id != whole_thread(thread)), None)
         begun = known if known and known.status == "open" else None
         after = known.last_at.timestamp() if known and not begun else float("-inf")
@@ -195,8 +195,8 @@ class Sessions:
         owner = session.owner
         said = [
             u
-            for u in self.store.utterances(owner, session.thread)
-            if session.started_at <= u.said_at <= session.last_at
+            for u in self.store.utterances(owner, session.thread, since=session.started_at)
+            if u.said_at <= session.last_at
         ]
         summary, failed = self._summarised(owner, said, model)
         ended = session.model_copy(
@@ -229,7 +229,7 @@ class Sessions:
         self, owner: str, said: Sequence[Utterance], model: BaseChatModel | None
     ) -> tuple[Summary | None, str | None]:
         """Return a summary, if there is anything to summarise, and why the model did not make it."""
-        if len(said) < LEAST_MESSAGES:
+        if sum(one.role == "user" for one in said) < LEAST_SAID:
             return None, None
         with booked(self.store, owner):
             try:

@@ -280,5 +280,5 @@ def test_chat_at_a_terminal_ends_its_session_with_a_line(
             cli.main()
         return capsys.readouterr().out.splitlines()[-1]
 
-    assert chat(SAID[1], "/quit").startswith("Session ended (2 messages, 1 facts and preferences). ")
+    assert chat(SAID[1], "/quit").startswith("Session ended (2 messages, 1 facts and preferences).")
     assert "ended" not in chat("/quit")
