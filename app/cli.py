@@ -1,6 +1,7 @@
 """The command line: `sharpwave`. Each command takes `--json`; an error is one line, exit 2 for bad input and 1 for a failure."""
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -43,7 +44,9 @@ def options(
     context.obj = Given(home=home)
 
 
+@cache
 def _register() -> None:
+    """Add the commands to the application, once a process however often `main` is called in it."""
     from sharpwave.commands import (
         bench,
         chat,
