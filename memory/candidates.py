@@ -122,7 +122,7 @@ def close_memories(connection: Connection, owner: int, query: Query, nearest: Ne
     waiting = pending_rows(connection, memories, owner)
     # What was live when it was indexed may wait because it no longer is; it must not take the place of another.
     found = nearest("semantic", query.vector, k + len(waiting))
-    return [*semantic.rows_by_vector_id(connection, owner, found), *waiting]
+    return [*semantic.by_vector_id(connection, owner, found).values(), *waiting]
 
 
 def stack(vectors: Sequence[bytes]) -> np.ndarray:

@@ -37,7 +37,7 @@ def varied(hits: Iterable[tuple[Recall, np.ndarray]]) -> Iterator[Recall]:
     first: list[np.ndarray] = []
     later: list[Recall] = []
     for hit, vector in hits:
-        if sum(float(vector @ other) >= SAME for other in first) >= 2:
+        if len(first) >= 2 and np.count_nonzero(np.array(first) @ vector >= SAME) >= 2:
             later.append(hit)
         else:
             first.append(vector)

@@ -165,10 +165,10 @@ def find(
     return [read_row(row, owner, number) for row in connection.execute(statement).mappings()]
 
 
-def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
-    """Return the row numbers behind vector ids; unknown ones are left out."""
-    statement = "SELECT row FROM utterances WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
-    return [row for (row,) in fetch(connection, statement, (owner, json.dumps(list(ids))))]
+def by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> dict[str, int]:
+    """Return the row numbers of those vector ids that are the owner's."""
+    statement = "SELECT id, row FROM utterances WHERE owner = ? AND id IN (SELECT value FROM json_each(?))"
+    return dict(fetch(connection, statement, (owner, json.dumps(list(ids)))))
 
 
 _LOAD = """

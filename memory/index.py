@@ -12,6 +12,7 @@ inside the file lock before each write.
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,9 +104,28 @@ class VectorIndex:
                 collection.delete(ids=list(ids[at : at + limit]))
 
     def nearest(
-        self, store: StoreName, owner: str, vector: np.ndarray, k: int, generation: int, *, live: bool
+        self,
+        store: StoreName,
+        owner: str,
+        vector: np.ndarray,
+        k: int,
+        generation: int,
+        *,
+        live: bool,
+        own: Callable[[StoreName, Sequence[str]], AbstractSet[str]] | None = None,
     ) -> list[str]:
-        """Return up to `k` vector ids of `owner`, nearest first; `live` leaves out what is no longer current."""
+        """Return up to `k` vector ids of `owner`, nearest first.
+
+        Args:
+            store: which of the two.
+            owner: whose.
+            vector: to which (unit length).
+            k: so many at most.
+            generation: of the index, as the ledger tells it.
+            live: leave out what is no longer current.
+            own: says by the ledger which of some vector ids are the owner's, and live if only those are wanted. In a large
+                collection that takes a tenth of the time that Chroma takes to filter.
+        """
         from chromadb.errors import ChromaError, NotFoundError
 
         if not self._exists():
@@ -115,8 +135,10 @@ class VectorIndex:
             try:
                 collection = self._collection(self.collection_name(store, owner), create=False)
                 asked = vector[None, :].astype(np.float32)
-                if self._crowded(collection) and (own := self._among_all(collection, asked, k, where)) is not None:
-                    return own
+                if own is not None and self._crowded(collection):
+                    found = self._among_all(collection, asked, k, where, lambda ids: own(store, ids))
+                    if found is not None:
+                        return found
                 return collection.query(query_embeddings=asked, n_results=k, where=where, include=[])["ids"][0]
             except NotFoundError:
                 return []
@@ -129,19 +151,23 @@ class VectorIndex:
         return self._sizes[collection.name] >= CROWDED
 
     def _among_all(
-        self, collection: "Collection", asked: np.ndarray, k: int, where: dict[str, Any]
+        self,
+        collection: "Collection",
+        asked: np.ndarray,
+        k: int,
+        where: dict[str, Any],
+        own: Callable[[Sequence[str]], AbstractSet[str]],
     ) -> list[str] | None:
         """Return the `k` nearest vectors that meet a condition, found without it; None where too few of the nearest do."""
         sought = (collection.name, str(where))
         if sought in self._scattered:
             return None
-        found = collection.query(query_embeddings=asked, n_results=k + k // 2, include=["metadatas"])
-        held = zip(found["ids"][0], (found["metadatas"] or [[]])[0], strict=True)
-        own = [vector_id for vector_id, metadata in held if where.items() <= metadata.items()]
-        if len(own) < k:
+        ids = collection.query(query_embeddings=asked, n_results=k + k // 2, include=[])["ids"][0]
+        meet = own(ids)
+        if len(meet) < k:
             self._scattered.add(sought)
             return None
-        return own[:k]
+        return [one for one in ids if one in meet][:k]
 
     def vectors(self, store: StoreName, owner: str, ids: Sequence[str], generation: int) -> dict[str, np.ndarray]:
         """Return what the index holds for these ids, float32; ids it does not know are absent."""

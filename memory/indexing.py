@@ -46,8 +46,14 @@ class Indexing:
 
         The caller holds the shared lock, and has held it since before this view: the view so is as new as the files.
         """
-        current = ledger.generation(connection)
-        return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live)
+        current, number = ledger.generation(connection), ledger.owner_number(connection, owner) or 0
+
+        def own(store: StoreName, ids: Sequence[str]) -> set[str]:
+            if store == "semantic":
+                return {*semantic.by_vector_id(connection, number, ids, live=live)}
+            return {*episodic.by_vector_id(connection, number, ids)}
+
+        return lambda store, vector, k: self.index.nearest(store, owner, vector, k, current, live=live, own=own)
 
     def run(self, progress: Callable[[int], None] | None = None) -> int:
         """Index what waits, in batches, and return how many rows that were; `progress` hears of each batch.

@@ -6,7 +6,8 @@ within the candidates and added half and half; ranks (RRF) would throw the margi
 records have two keyword views and share in their neighbours' dense scores. Recency, importance and strength only break ties.
 """
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -44,6 +45,9 @@ FADED = 0.5
 FLOOR = 0.4
 """Least of cosine + coverage / 2 that counts as knowing something; see `relevance`."""
 
+Hit = tuple[Recall, np.ndarray]
+"""What was found, and its vector."""
+
 
 def relevance(query: Query, cosine: np.ndarray, covered: np.ndarray) -> np.ndarray:
     """Return how much a record has to do with a question, apart from what else there is: cosine + coverage / 2.
@@ -65,7 +69,7 @@ def search_memories(
     strict: bool = False,
     floor: float = FLOOR,
     reranker: Reranker | None = None,
-) -> Iterator[tuple[Recall, np.ndarray]]:
+) -> Iterator[Hit]:
     """Yield the owner's memories that have to do with `query`, best first, each with its vector."""
     view = keyword_view(connection, owner, semantic.VIEW, query.terms)
     close = close_memories(connection, owner, query, nearest, CANDIDATES)
@@ -85,9 +89,15 @@ def search_memories(
     dense = scaled(cosine)
     named = SUBJECT_BOOST * told if reached.about else _named([row.subject for row in loaded], query)
     covered = view.covered(rows) + implied / view.weight
-    found = []
-    for i in np.flatnonzero(relevance(query, cosine, covered) >= floor):
-        memory = semantic.read_row(loaded[i], owner)  # which costs more than to score the row
+    base = (keyword + dense) / 2 + named
+
+    def read(i: int) -> Hit | None:
+        memory = semantic.read_row(loaded[i], owner)
+        shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
+        # What a conversation was about says again, as of then, what has changed since: the change must not lose to it.
+        shown = shown and not (memory.kind == "summary" and memory.needs_review)
+        if not include_history and (not shown or (strict and is_stale(memory, when.now))):
+            return None
         timely, tie = _timely(memory, when.asked), _tie_break(memory, when.now)
         secondhand = -SECONDHAND if memory.kind == "summary" else 0.0
         parts = Score(
@@ -99,17 +109,39 @@ def search_memories(
             summary=secondhand,
             cosine=float(cosine[i]),
             coverage=float(covered[i]),
-            total=float((keyword[i] + dense[i]) / 2 + named[i] + timely + tie + secondhand),
+            total=float(base[i]) + timely + tie + secondhand,
         )
-        shown = memory.expires_at is None or memory.expires_at > (when.as_of or when.known_at or when.now)
-        # What a conversation was about says again, as of then, what has changed since: the change must not lose to it.
-        shown = shown and not (memory.kind == "summary" and memory.needs_review)
-        if include_history or (shown and not (strict and is_stale(memory, when.now))):
-            found.append((memory_hit(memory, parts), vectors[i]))
-    if reranker is not None and found:
-        hits = _reranked([hit for hit, _ in found], reranker, when.now)
-        found = [(hit, vector) for hit, (_, vector) in zip(hits, found, strict=True)]
-    yield from sorted(found, key=lambda hit: -hit[0].score)
+        return memory_hit(memory, parts), vectors[i]
+
+    relevant = relevance(query, cosine, covered) >= floor
+    order = [i for i in np.argsort(-base, kind="stable").tolist() if relevant[i]]
+    most = base + TIE_BREAK + (TIME_BOOST if when.asked else 0.0)
+    if reranker is None:
+        yield from _in_order(order, most, read)
+        return
+    hits = [hit for hit in map(read, order) if hit is not None]
+    learned = _reranked([hit for hit, _ in hits], reranker, when.now)
+    again = [(hit, vector) for hit, (_, vector) in zip(learned, hits, strict=True)]
+    yield from sorted(again, key=lambda hit: -hit[0].score)
+
+
+def _in_order(order: Sequence[int], most: np.ndarray, read: Callable[[int], Hit | None]) -> Iterator[Hit]:
+    """Yield hits by their scores, without reading many that nobody asks for, since to read one costs more than to score it.
+
+    Args:
+        order: which to read, by `most` from the highest on.
+        most: what the score of each cannot exceed.
+        read: reads one; None is nothing to return.
+    """
+    waiting: list[tuple[float, int, Hit]] = []
+    for i in order:
+        while waiting and -waiting[0][0] > most[i]:
+            yield heapq.heappop(waiting)[2]
+        hit = read(i)
+        if hit is not None:
+            heapq.heappush(waiting, (-hit[0].score, i, hit))
+    while waiting:
+        yield heapq.heappop(waiting)[2]
 
 
 def _reranked(hits: Sequence[Recall], reranker: Reranker, now: datetime) -> Iterator[Recall]:
@@ -148,7 +180,7 @@ def search_utterances(
     """Yield the owner's utterances that have to do with `query`, best first."""
     plain = keyword_view(connection, owner, episodic.VIEW, query.terms)
     wide = keyword_view(connection, owner, episodic.WINDOW, query.terms)
-    close = episodic.rows_by_vector_id(connection, owner, nearest("episodic", query.vector, CANDIDATES))
+    close = episodic.by_vector_id(connection, owner, nearest("episodic", query.vector, CANDIDATES)).values()
     candidates = {*plain.best(CANDIDATES), *wide.best(CANDIDATES), *close, *pending_rows(connection, utterances, owner)}
     lines = episodic.load(connection, owner, sorted(candidates))
     if lines is None:

@@ -286,17 +286,13 @@ def vector_id(owner: int, memory_id: str, version: int) -> str:
     return f"{owner}:{memory_id}:{version}"
 
 
-def rows_by_vector_id(connection: Connection, owner: int, ids: Iterable[str]) -> list[int]:
-    """Return the row numbers behind vector ids; unknown ones are left out."""
-    wanted = set()
-    for vector in ids:
-        number, _, rest = vector.partition(":")
-        memory_id, _, version = rest.rpartition(":")
-        if number == str(owner):
-            wanted.add((memory_id, int(version)))
-    statement = f"SELECT row, id, version FROM memories WHERE owner = ? AND id IN {_AMONG}"
-    found = fetch(connection, statement, (owner, json.dumps([memory_id for memory_id, _ in wanted])))
-    return [row for row, memory_id, version in found if (memory_id, version) in wanted]
+def by_vector_id(connection: Connection, owner: int, ids: Iterable[str], *, live: bool = False) -> dict[str, int]:
+    """Return the row numbers of those vector ids that are the owner's, and of live memories if only those are wanted."""
+    own = {vector for vector in ids if vector.startswith(f"{owner}:")}
+    statement = f"SELECT row, id, version FROM memories WHERE owner = ? AND id IN {_AMONG} AND {LIVE if live else 'TRUE'}"
+    names = json.dumps([vector.partition(":")[2].rpartition(":")[0] for vector in own])
+    found = {vector_id(owner, name, version): row for row, name, version in fetch(connection, statement, (owner, names))}
+    return {vector: found[vector] for vector in own & found.keys()}
 
 
 def load(

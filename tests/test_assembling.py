@@ -49,11 +49,12 @@ def test_in_a_crowded_collection_an_owner_finds_the_same(
     index = VectorIndex(tmp_path, collections=1)
     index.upsert("semantic", rows, 0)
     own = np.array([owner == "ana" and meta["live"] for owner, _, _, meta in rows])
+    lives = {f"{n}" for n in np.flatnonzero(own)}
     for asked in vectors[:5]:
         found = {}
         for crowded in (1000, 50):
             monkeypatch.setattr(indexing, "CROWDED", crowded)
-            found[crowded] = index.nearest("semantic", "ana", asked, 10, 0, live=True)
+            found[crowded] = index.nearest("semantic", "ana", asked, 10, 0, live=True, own=lambda store, ids: lives & {*ids})
         nearest = np.argsort(-np.where(own, vectors @ asked, -2), kind="stable")[:10]
         assert found[50] == found[1000] and len(set(found[50]) & {f"{n}" for n in nearest}) >= min(9, own.sum())
     index.forget()
