@@ -85,7 +85,7 @@ def keyword_view(connection: Connection, owner: int, view: str, terms: Sequence[
 
 
 _LENGTHS = {
-    view: f"SELECT group_concat(length) FROM (SELECT {column} AS length FROM {table} "
+    view: f"SELECT group_concat(length) FROM (SELECT {column} AS length FROM {table} INDEXED BY {table}_ranked "
     "WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row)"
     for view, table, column in (
         (semantic.VIEW, "memories", "term_count"),

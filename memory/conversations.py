@@ -6,6 +6,7 @@ It is made of sessions (`kinds.Session`) that have a summary and topics; what wa
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
@@ -144,8 +145,8 @@ class Conversations:
                 floor=finding.FLOOR,
                 since=since,
             )
-        fitting = [(session, score) for session, score in near if until is None or session.started_at < until]
-        return [FoundSession(session=session, score=round(score, 4)) for session, score in fitting[:k]]
+            fitting = (one for one in near if until is None or one[0].started_at < until)
+            return [FoundSession(session=session, score=round(score, 4)) for session, score in islice(fitting, k)]
 
     def _summarised(
         self, owner: str, session: Session, said: Sequence[Utterance], model: BaseChatModel | None

@@ -230,7 +230,7 @@ class Episodes:
                 terms=terms,
                 floor=floor,
             )
-        return [Found(episode=episode, score=round(score, 4)) for episode, score in near]
+            return [Found(episode=episode, score=round(score, 4)) for episode, score in near]
 
     def similar(
         self,

@@ -4,6 +4,7 @@ One that was learned from a single episode is a candidate until it has worked ag
 the calls of the episode that did not fail, in order, as they were made. A chat model may put them in general terms.
 """
 
+import bisect
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -39,6 +40,10 @@ class Applicable(Record):
     procedure: Procedure
     similarity: float
     """Cosine (-1..1) between the situation and what the procedure is for."""
+
+
+def _fits(one: Applicable) -> float:
+    return one.similarity * one.procedure.confidence
 
 
 def standing(successes: int, failures: int) -> Standing:
@@ -78,21 +83,22 @@ class Procedures:
         """Return up to `k` active procedures for a situation told in words, by similarity times confidence, best first."""
         if not context.strip() or not self._any_active(owner, agent):
             return []
-        vector = self._store.embed_query(context)
+        vector, fit = self._store.embed_query(context), list[Applicable]()
         with self._store.transaction(owner) as (connection, number):
-            near = rows.nearest(
+            for procedure, similarity in rows.nearest(
                 *(connection, number, owner, Procedure, vector),
                 k=10 * k,
                 floor=SIMILAR,
                 agent=agent,
                 statuses=("active",),
-            )
-        fit = [
-            Applicable(procedure=procedure, similarity=similarity)
-            for procedure, similarity in near
-            if procedure.confidence >= CONFIDENT
-        ]
-        return sorted(fit, key=lambda one: -one.similarity * one.procedure.confidence)[:k]
+            ):
+                if len(fit) >= k and similarity < _fits(fit[k - 1]):
+                    break  # the rest cannot fit better, however sure it is
+                if procedure.confidence >= CONFIDENT:
+                    bisect.insort(
+                        fit, Applicable(procedure=procedure, similarity=similarity), key=lambda one: -_fits(one)
+                    )
+        return fit[:k]
 
     def _any_active(self, owner: str, agent: str) -> bool:
         with self._store.transaction(owner) as (connection, number):

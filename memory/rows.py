@@ -175,8 +175,8 @@ def nearest(
     tags: Sequence[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
-) -> list[tuple[K, float]]:
-    """Return up to `k` records that are nearest to a question, each with its score, best first.
+) -> Iterator[tuple[K, float]]:
+    """Yield up to `k` records that are nearest to a question, each with its score, best first.
 
     The score is the cosine (-1..1) of the vectors and half the share (0..1) of `terms` that the record holds, in which
     rare words count more (see `keywords.idf`), as memories are found.
@@ -197,14 +197,19 @@ def nearest(
         connection, f"SELECT row, vector, terms FROM records WHERE {condition} AND vector IS NOT NULL", values
     )
     if not found or k < 1:
-        return []
+        return
     matrix = np.frombuffer(b"".join(row[1] for row in found), np.float16).reshape(len(found), -1).astype(np.float32)
     scores = matrix @ vector + _covered([row[2] for row in found], terms) / 2
     best = [i for i in np.argsort(-scores, kind="stable")[:k] if scores[i] >= floor]
-    rows = json.dumps([found[i][0] for i in best])
     statement = "SELECT row, record FROM records WHERE row IN (SELECT value FROM json_each(?))"
-    texts = dict(fetch(connection, statement, (rows,)))
-    return [(_checked(kind, texts[found[i][0]], name), float(scores[i])) for i in best]
+    for at in range(0, len(best), READ_AT_ONCE):  # to read one costs more than to score it
+        some = best[at : at + READ_AT_ONCE]
+        texts = dict(fetch(connection, statement, (json.dumps([found[i][0] for i in some]),)))
+        for i in some:
+            yield _checked(kind, texts[found[i][0]], name), float(scores[i])
+
+
+READ_AT_ONCE = 10
 
 
 def _covered(held: Sequence[bytes], terms: Sequence[str]) -> np.ndarray:

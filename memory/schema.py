@@ -377,6 +377,12 @@ def _rerankers(connection: Connection) -> None:
     rerankers.create(connection, checkfirst=True)
 
 
+def _ranking(connection: Connection) -> None:
+    """Tell how long many records are, and which live, from an index: a quarter of the time that reading the rows takes."""
+    connection.exec_driver_sql("CREATE INDEX memories_ranked ON memories (row, term_count, current, status)")
+    connection.exec_driver_sql("CREATE INDEX utterances_ranked ON utterances (row, term_count, window_term_count)")
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first,
     _usage,
@@ -387,6 +393,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _replay,
     _runs,
     _rerankers,
+    _ranking,
 )
 
 

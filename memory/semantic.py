@@ -253,7 +253,7 @@ def rows_of(connection: Connection, owner: int, ids: Sequence[str]) -> list[int]
 
 def live_among(connection: Connection, rows: Sequence[int]) -> set[int]:
     """Return which of these row numbers are those of live memories."""
-    statement = f"SELECT row FROM memories WHERE row IN {_AMONG} AND {LIVE}"
+    statement = f"SELECT row FROM memories INDEXED BY memories_ranked WHERE row IN {_AMONG} AND {LIVE}"
     return {row for (row,) in fetch(connection, statement, (json.dumps(list(rows)),))}
 
 
@@ -289,10 +289,13 @@ def vector_id(owner: int, memory_id: str, version: int) -> str:
 def by_vector_id(connection: Connection, owner: int, ids: Iterable[str], *, live: bool = False) -> dict[str, int]:
     """Return the row numbers of those vector ids that are the owner's, and of live memories if only those are wanted."""
     own = {vector for vector in ids if vector.startswith(f"{owner}:")}
-    statement = f"SELECT row, id, version FROM memories WHERE owner = ? AND id IN {_AMONG} AND {LIVE if live else 'TRUE'}"
     names = json.dumps([vector.partition(":")[2].rpartition(":")[0] for vector in own])
-    found = {vector_id(owner, name, version): row for row, name, version in fetch(connection, statement, (owner, names))}
-    return {vector: found[vector] for vector in own & found.keys()}
+    statement = f"SELECT row, id, version FROM memories WHERE owner = ? AND id IN {_AMONG}"
+    found = {
+        vector_id(owner, name, version): row for row, name, version in fetch(connection, statement, (owner, names))
+    }
+    kept = live_among(connection, [*found.values()]) if live else None
+    return {vector: found[vector] for vector in own & found.keys() if kept is None or found[vector] in kept}
 
 
 def load(

@@ -5,6 +5,7 @@ import re
 import reprlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator, Field, computed_field
@@ -256,6 +257,7 @@ _FOLDED = (
 )
 
 
+@lru_cache(maxsize=1024)
 def error_kind(error: str) -> str:
     """Return an error without what differs each time: what stands before its first colon; numbers, paths and ids folded."""
     kind = " ".join(error.split())

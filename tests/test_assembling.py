@@ -54,7 +54,9 @@ def test_in_a_crowded_collection_an_owner_finds_the_same(
         found = {}
         for crowded in (1000, 50):
             monkeypatch.setattr(indexing, "CROWDED", crowded)
-            found[crowded] = index.nearest("semantic", "ana", asked, 10, 0, live=True, own=lambda store, ids: lives & {*ids})
+            found[crowded] = index.nearest(
+                "semantic", "ana", asked, 10, 0, live=True, own=lambda store, ids: lives & {*ids}
+            )
         nearest = np.argsort(-np.where(own, vectors @ asked, -2), kind="stable")[:10]
         assert found[50] == found[1000] and len(set(found[50]) & {f"{n}" for n in nearest}) >= min(9, own.sum())
     index.forget()

@@ -247,7 +247,11 @@ def test_the_command_forgets_what_was_learned(
 
 def test_the_summary_that_a_session_leaves_is_recalled(store: MemoryStore) -> None:
     agent = build_agent(memory=store).compile(checkpointer=InMemorySaver())
-    said = ["We plan a trip to Lisbon in June.", "The trip to Lisbon needs a hotel near the river.", "Flights are booked."]
+    said = [
+        "We plan a trip to Lisbon in June.",
+        "The trip to Lisbon needs a hotel near the river.",
+        "Flights are booked.",
+    ]
     for text in said:
         say(agent, text)
     Sessions(store).end_session("ana", "t1")
