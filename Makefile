@@ -6,7 +6,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 PYTEST := $(PY) -m pytest -q
-PARALLEL := -n 2 --dist loadfile
+PARALLEL := -n 3 --dist loadfile
 PACKAGES := benchmarks graphs memory prompts
 TORCH := 2.13.0
 

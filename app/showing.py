@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from sharpwave.memory.ledger import Event
-from sharpwave.memory.records import Memory
 from sharpwave.memory.times import time_zone
+
+if TYPE_CHECKING:
+    from sharpwave.memory.ledger import Event
+    from sharpwave.memory.records import Memory
 
 SHORTEST = 8
 """Fewest characters of an id that are shown."""
@@ -39,7 +41,7 @@ def when(at: datetime | None, zone: str) -> str:
     return "" if at is None else f"{at.astimezone(time_zone(zone)):%Y-%m-%d %H:%M}"
 
 
-def slot(memory: Memory) -> str:
+def slot(memory: "Memory") -> str:
     """Return the slot that a memory fills, `user.home_city = Lisbon`, or nothing."""
     return "" if memory.attribute is None else f"{memory.subject}.{memory.attribute} = {memory.value or '…'}"
 
@@ -59,7 +61,7 @@ def _shared(one: str, other: str) -> int:
     return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def change(event: Event) -> dict[str, Any]:
+def change(event: "Event") -> dict[str, Any]:
     """Return what an event changed and why, as plain data."""
     detail = event.detail
     before, after = detail.get("before"), detail.get("after")

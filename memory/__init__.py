@@ -1,5 +1,7 @@
 """What is kept, found, decided, and never lost: the store and its records."""
 
+from typing import TYPE_CHECKING, Any
+
 from sharpwave.memory.errors import (
     BudgetExceeded,
     ConfigError,
@@ -10,8 +12,10 @@ from sharpwave.memory.errors import (
     SharpwaveError,
     StoreError,
 )
-from sharpwave.memory.records import Candidate, Decision, Memory, Message, Recall, Turn, Utterance
-from sharpwave.memory.store import MemoryStore
+
+if TYPE_CHECKING:
+    from sharpwave.memory.records import Candidate, Decision, Memory, Message, Recall, Turn, Utterance
+    from sharpwave.memory.store import MemoryStore
 
 __all__ = [
     "BudgetExceeded",
@@ -31,3 +35,16 @@ __all__ = [
     "Turn",
     "Utterance",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Resolved when first used: the errors, or the search for traces, need neither SQLAlchemy nor LangChain.
+    if name not in __all__:
+        raise AttributeError(f"module 'sharpwave.memory' has no attribute {name!r}")
+    if name == "MemoryStore":
+        from sharpwave.memory.store import MemoryStore
+
+        return MemoryStore
+    from sharpwave.memory import records
+
+    return getattr(records, name)

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from ahocorasick_rs import BytesAhoCorasick
 from sqlalchemy import Connection
 
-from sharpwave.memory import keywords
+from sharpwave.memory import file_search, keywords
 from sharpwave.memory.errors import StoreError
 from sharpwave.memory.index import apart
 from sharpwave.memory.records import Record
@@ -24,7 +24,6 @@ SHORTEST = 12
 """Bytes of a text or name that is searched for; shorter ones are common words as likely as not."""
 
 PIECE, VECTOR_PIECE = 48, 32
-BLOCK = 1 << 22
 
 Marks = dict[str, set[bytes]]
 """Bytes that must not be found, by kind: `text`, `id`, `vector`."""
@@ -108,7 +107,7 @@ def search(folder: Path, wanted: Marks, leave_out: Path) -> Search:
         StoreError: the search failed.
     """
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "sharpwave.memory.traces"],
+        [sys.executable, "-P", "-m", "sharpwave.memory.file_search"],
         input=pickle.dumps((folder, wanted, leave_out)),
         capture_output=True,
         check=False,
@@ -116,48 +115,14 @@ def search(folder: Path, wanted: Marks, leave_out: Path) -> Search:
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no reason given"]
         raise StoreError(f"The files in {folder} could not be searched: {why[0]}. Ask for the erasure again.")
-    return Search(**pickle.loads(done.stdout))
-
-
-def _read_files(folder: Path, wanted: Marks, leave_out: Path) -> Search:
-    patterns = sorted(set().union(*wanted.values()))
-    finder = BytesAhoCorasick(patterns) if patterns else None
-    longest = max(map(len, patterns), default=1)
-    files: list[str] = []
-    size = 0
-    found: dict[str, tuple[bytes, ...]] = {}
-    for path in sorted(folder.rglob("*")):
-        if path == leave_out or not path.is_file():
-            continue
-        try:
-            with path.open("rb") as file:
-                hits: set[int] = set()
-                for block in _blocks(file, longest - 1):
-                    size += len(block)
-                    hits |= _hits(finder, block)
-        except FileNotFoundError:  # a journal that another process has done with
-            continue
-        files.append(str(path.relative_to(folder)))
-        if hits:
-            found[files[-1]] = tuple(patterns[hit] for hit in hits)
-    return Search(files=tuple(files), size=size, found=found)
-
-
-def _hits(finder: BytesAhoCorasick | None, data: bytes) -> set[int]:
-    return {hit for hit, _, _ in finder.find_matches_as_indexes(data, overlapping=True)} if finder else set()
+    files, size, found = pickle.loads(done.stdout)
+    return Search(files=files, size=size, found=found)
 
 
 def holder(pieces: set[bytes]) -> Callable[[bytes], bool]:
     """Return what tells whether some data holds any of these pieces."""
     finder = BytesAhoCorasick(sorted(pieces)) if pieces else None
-    return lambda data: bool(_hits(finder, data))
-
-
-def _blocks(file: IO[bytes], overlap: int) -> Iterator[bytes]:
-    tail = b""
-    while part := file.read(BLOCK):
-        yield tail + part
-        tail = (tail + part)[-overlap:] if overlap else b""
+    return lambda data: bool(file_search.hits(finder, data))
 
 
 def held(connection: Connection, suspects: set[bytes]) -> set[bytes]:
@@ -170,7 +135,7 @@ def held(connection: Connection, suspects: set[bytes]) -> set[bytes]:
     for table in _tables(connection):
         for row in connection.exec_driver_sql(f'SELECT * FROM "{table}"'):
             cells = (cell.encode() if isinstance(cell, str) else cell for cell in row)
-            known |= _hits(finder, b"\0".join(cell for cell in cells if isinstance(cell, bytes)))
+            known |= file_search.hits(finder, b"\0".join(cell for cell in cells if isinstance(cell, bytes)))
     return {patterns[hit] for hit in known}
 
 
@@ -178,7 +143,3 @@ def _tables(connection: Connection) -> list[str]:
     """Return the tables that hold records: not those inside the keyword index."""
     names = [name for (name,) in connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return [name for name in names if not name.startswith(("sqlite_", *keywords.TABLES))]
-
-
-if __name__ == "__main__":
-    sys.stdout.buffer.write(pickle.dumps(_read_files(*pickle.load(sys.stdin.buffer)).model_dump()))

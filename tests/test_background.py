@@ -469,6 +469,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 def test_what_waits_is_written_however_the_process_ends(tmp_path: Path) -> None:
     codes = [opening(tmp_path / way) + code for way, (code, _) in WAYS.items()]
     ends = forked(tmp_path / "out", *codes)
@@ -512,6 +513,7 @@ def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     assert "penicillin" in ends[1][1] and found(home) == ALLERGY
 
 
+@pytest.mark.slow
 def test_two_processes_ask_about_each_turn_once(tmp_path: Path) -> None:
     home = tmp_path / "home"
     said = [f"I have {n} cats." for n in range(24)]

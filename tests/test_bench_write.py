@@ -405,7 +405,8 @@ MOST = {
 }
 
 
-@pytest.mark.parametrize("part", [pytest.param("tune", marks=pytest.mark.slow), "held"])
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["tune", "held"])
 def test_the_keyless_default_stays_as_good_as_it_is(part: Any) -> None:
     from sharpwave.memory.decide.learned import keyless
     from sharpwave.memory.extract.rules import RulesExtractor

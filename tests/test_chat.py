@@ -185,6 +185,7 @@ def test_bytes_that_are_no_text_are_refused(run: Run, store: MemoryStore) -> Non
     assert store.utterances("ana") == []
 
 
+@pytest.mark.slow
 def test_a_message_of_five_megabytes_is_taken_whole(run: Run, store: MemoryStore) -> None:
     said = "I live in Lisbon. " + "The quick brown fox jumps over the lazy dog. " * 115_000
     started = time.process_time()

@@ -12,6 +12,7 @@ from sharpwave.benchmarks import crash
 from sharpwave.benchmarks.talk import talk
 
 
+@pytest.mark.slow
 def test_nothing_acknowledged_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sharpwave.benchmarks.crash", "--kills", "3", "--turns", "90", "--json"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -269,6 +269,7 @@ def test_the_context_says_where_a_fact_comes_from_and_gives_it_no_line_of_its_ow
     assert lines[2].startswith("- Anna lives in Oslo Relations: - owner") and "from document" in lines[2]
 
 
+@pytest.mark.slow
 def test_ten_thousand_facts_of_one_entity_stay_quick(store: MemoryStore, entities: Entities) -> None:
     done = store.add("ana", "Anna likes tea", subject="Anna", attribute="likes", value="tea")
     with store.ledger.write() as connection:

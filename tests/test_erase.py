@@ -23,7 +23,7 @@ from sharpwave.checkpoints import erase_conversations, open_checkpointer
 from sharpwave.commands import erase as command
 from sharpwave.commands import memories as memory_commands
 from sharpwave.graphs import build_agent, threads_of
-from sharpwave.memory import doctor, erase, traces
+from sharpwave.memory import doctor, erase, file_search, traces
 from sharpwave.memory.errors import InputError, NotFoundError, StoreError
 from sharpwave.memory.records import Memory, Message, Turn, Utterance
 from sharpwave.memory.store import MemoryStore
@@ -135,6 +135,7 @@ def writing(home: Path, owner: str) -> Iterator[list[int]]:
         assert process.wait(60) == 0
 
 
+@pytest.mark.slow
 def test_one_of_fifty_users_is_erased_while_the_others_write(home: Path, store: MemoryStore) -> None:
     others = [f"user-{number}" for number in range(47)]
     for owner in others:
@@ -260,7 +261,7 @@ def test_the_search_finds_what_is_left(home: Path, store: MemoryStore, monkeypat
     with store.ledger.read() as connection:
         vector = connection.exec_driver_sql("SELECT vector FROM memories LIMIT 1").scalar_one()
     (home / "notes.log").write_text("ana said: Look, zeppelin made of tin!")
-    (home / "copy.bin").write_bytes(b"x" * (traces.BLOCK - 9) + vector)
+    (home / "copy.bin").write_bytes(b"x" * (file_search.BLOCK - 9) + vector)
     done = erase.erase(store, "ana")
     assert not done.complete
     assert {(f.file, f.what) for f in done.findings} == {("notes.log", "text"), ("copy.bin", "vector")}

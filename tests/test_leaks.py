@@ -310,6 +310,7 @@ def test_the_command_line_answers_as_for_an_id_that_does_not_exist(
         assert secret("ana1") not in run(*words)[1].replace(theirs.text, "")
 
 
+@pytest.mark.slow
 def test_nothing_leaks_after_rebuilding_importing_and_erasing(store: MemoryStore) -> None:
     rebuild.reindex(store)
     assert leaks(store, pairs(40, 1)) == []

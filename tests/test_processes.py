@@ -150,6 +150,7 @@ def check_vectors(store: MemoryStore, owner: str) -> int:
     return len(rows)
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_in_turns_destroy_no_vectors(workers: list[Worker], home: str) -> None:
     for worker in workers[:2]:
         worker.ask("opened", home)

@@ -85,6 +85,7 @@ def differences(store: MemoryStore) -> list[str]:
         return [difference.told() for difference in retrace.differences(connection)]
 
 
+@pytest.mark.slow
 def test_whatever_is_done_to_a_store_its_log_agrees(store: MemoryStore) -> None:
     found = verify(store)
     assert found.healthy, found.differences

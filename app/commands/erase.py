@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sharpwave.console import JsonOption, confirm, opened, out, print_json, settings_of
-from sharpwave.memory.ledger import check_owner
 from sharpwave.showing import plain, row, table
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ def erase(
     """
     from sharpwave.checkpoints import erase_conversations
     from sharpwave.memory import erase as erasing
+    from sharpwave.memory.ledger import check_owner
 
     check_owner(user)
     settings = settings_of(context)

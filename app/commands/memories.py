@@ -14,8 +14,6 @@ from sharpwave.console import JsonOption, UserOption, opened, out, print_json, s
 from sharpwave.memory import times
 from sharpwave.memory.errors import InputError
 from sharpwave.memory.records import Kind, Memory, Status
-from sharpwave.memory.rehearsal import effective
-from sharpwave.memory.staleness import is_stale
 from sharpwave.settings import Settings
 from sharpwave.showing import change, plain, row, short_ids, slot, table, when
 
@@ -81,6 +79,8 @@ def _print_memories(found: Sequence[Memory], short: Mapping[str, str], settings:
 
 def _state(memory: Memory, now: datetime) -> str:
     """Return the status of a memory, with its marks."""
+    from sharpwave.memory.staleness import is_stale
+
     stale = memory.status == "active" and is_stale(memory, now)
     marks = {"pinned": memory.pinned, "to review": memory.needs_review, "stale": stale}
     return ", ".join([memory.status, *(mark for mark, holds in marks.items() if holds)])
@@ -89,6 +89,8 @@ def _state(memory: Memory, now: datetime) -> str:
 @group.command()
 def show(context: typer.Context, memory: IdArgument, user: UserOption = None, as_json: JsonOption = False) -> None:
     """Show everything that is known of one memory."""
+    from sharpwave.memory.rehearsal import effective
+
     settings = settings_of(context)
     owner = user_of(settings, user)
     with opened(settings) as store:
