@@ -59,7 +59,7 @@ def test_the_nearest_row_is_the_one_that_says_the_same(store: MemoryStore) -> No
         put(store, lived(owner, "deploy the shop"))
         put(store, lived(owner, "bake bread"))
     with store.transaction("ana") as (connection, number):
-        near = rows.nearest(connection, number, "ana", Episode, store.embed_query("deploy the shop | success"), k=1)
+        near = [*rows.nearest(connection, number, "ana", Episode, store.embed_query("deploy the shop | success"), k=1)]
     assert [(e.owner, e.task) for e, _ in near] == [("ana", "deploy the shop")]
     assert near[0][1] == pytest.approx(1, abs=1e-2)
 
@@ -78,7 +78,7 @@ def test_a_row_written_again_is_found_by_what_it_says_now_and_logs_both_states(s
     with store.transaction("ana", writes=True) as (connection, number):
         again = first.model_copy(update={"reflection": "Test before."})
         rows.put(connection, number, again, op="REFLECT", at=DAY, policy="user", reason="test", embed=store.vector)
-        near = rows.nearest(connection, number, "ana", Episode, store.embed_query(again.searched), k=1)
+        near = [*rows.nearest(connection, number, "ana", Episode, store.embed_query(again.searched), k=1)]
     assert near[0][0].reflection == "Test before." and near[0][1] == pytest.approx(1, abs=1e-2)
     detail = store.events("ana")[-1].detail
     assert (detail["row_before"]["reflection"], detail["row_after"]["reflection"]) == (None, "Test before.")
@@ -125,5 +125,5 @@ def test_another_embedder_makes_the_vectors_of_rows_anew(store: MemoryStore, tmp
         MemoryStore.open(tmp_path / "home", embeddings=wide) as opened,
         opened.transaction("ana") as (connection, number),
     ):
-        near = rows.nearest(connection, number, "ana", Episode, opened.embed_query("deploy | success"), k=1)
+        near = [*rows.nearest(connection, number, "ana", Episode, opened.embed_query("deploy | success"), k=1)]
     assert near[0][1] == pytest.approx(1, abs=1e-2)

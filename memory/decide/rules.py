@@ -29,6 +29,7 @@ from sharpwave.memory.decide.sameness import (
     same_slot_or_kin,
     same_subject,
     same_value,
+    says_all,
     usable,
 )
 from sharpwave.memory.decide.taking_back import (
@@ -231,14 +232,18 @@ class RulesPolicy:
 
     def _more(self, candidate: Candidate, known: Sequence[Known], turn: Turn) -> list[Decision]:
         """Says all that a memory says and more: the fuller statement takes its place."""
-        for memory in (k.memory for k in known):
-            if (
-                candidate.kind != "event"
-                and same_subject(candidate, memory)
-                and not is_past(memory)
-                and extends(candidate, memory)
-            ):
+        if candidate.kind == "event":
+            return []
+        for near in known:
+            memory = near.memory
+            if is_past(memory):
+                continue
+            if same_subject(candidate, memory) and extends(candidate, memory):
                 return [self._say("UPDATE", candidate, memory, f"adds detail to {memory.text!r}", 0.75)]
+            if says_all(candidate, near):
+                slot_kept = {"subject": memory.subject, "attribute": memory.attribute, "value": memory.value}
+                fuller = candidate.model_copy(update=slot_kept)
+                return [self._say("UPDATE", fuller, memory, f"says {memory.text!r} in other words", 0.75)]
         return []
 
     def _retract(self, candidate: Candidate, known: Sequence[Known]) -> list[Decision]:

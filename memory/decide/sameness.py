@@ -20,6 +20,9 @@ SAME_MEANING = 0.68
 CONFIRMED = 0.5
 """The same where the statement says itself that it is known ("yes, I write with my left hand")."""
 
+IN_OTHER_WORDS, LITTLE = 0.7, 2
+"""The same for one that says all that the memory says, in other words, and so many words more at most."""
+
 SAID_AGAIN = 0.44
 """The same for a brief statement whose words the memory says all."""
 
@@ -191,6 +194,26 @@ def paraphrases(candidate: Candidate, near: Known) -> bool:
         and near.cosine >= (CONFIRMED if confirms(candidate.quote) else SAME_MEANING)
         and not _substitutes(said, memory.text)
     )
+
+
+def says_all(candidate: Candidate, near: Known) -> bool:
+    """Whether the candidate says in other words all that the memory says, and a little more: no number and no name."""
+    memory, said = near.memory, _AS_BEFORE.sub("", core(candidate.text))
+    new = stems(said) | _who(candidate.subject)
+    old = stems(f"{memory.text} {memory.value or ''}") | _who(memory.subject)
+    left = unsaid(new, old)
+    if not same_subject(candidate, memory) and unsaid(_who(candidate.subject), old):
+        return False
+    if not telling(old) or unsaid(old, new) or not 1 <= len(left) <= LITTLE or near.cosine < IN_OTHER_WORDS:
+        return False
+    if averse(said, candidate.attribute) != averse(memory.text, memory.attribute) or details(said) - details(
+        memory.text
+    ):
+        return False
+    if _one_value(candidate, memory) and not same_value(candidate, memory):
+        return False
+    happened = candidate.kind == "event" or _HAPPENED.search(said)
+    return not (happened or phrases.changes(said) or phrases.besides(said) or _substitutes(said, memory.text))
 
 
 _HAPPENED = re.compile(r"\b(?:broke|broken|had|was|were|went|came|left|lost|\w{3,}ed)\b", re.IGNORECASE)

@@ -197,7 +197,7 @@ _CALL_ME = _verbose(
 _SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
 _REPORTED = _verbose(
     r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:[\w']+\ ){1,3}?
-      |[A-Z]\w+)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
+      |[A-Z]\w+(?:'s\ \w+)?)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
       |asks|believes?
     |(?:goes|went|is\ like|was\ like|were\ like|am\ like)(?=\ (?:I|we|you|my)\b)|assum(?:es?|ed)|suspect(?:s|ed)?|imagines?|guess(?:es|ed)|decided|pretends?|asked\ (?:me\ )?(?:if|whether)|reckons?|reckoned|swears?|swore|bets?|jokingly|insists?|insisted|keeps?\ (?:on\ )?(?:saying|telling|insisting|claiming|joking|thinking)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
       |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
@@ -293,9 +293,19 @@ _CHATTER = _verbose(
 _QUOTES = _verbose(
     r"""^[^:.!?]{0,60}\b(?:wrote|writes|says?|said|reads|goes|texted|posted|emailed|replied|answered|asked|lyrics?|quotes?
       |sentence|caption|bio|draft|summary|cv|r[eé]sum[eé]|e?-?mail|message|text|example|title|headline|tweet|letter|scene|line
-      |prompt|template|transcript|paragraph|article|review|ad|post)\s*:(?:\s|$)"""
+      |prompt|template|transcript|paragraph|article|review|ad|post|note|voicemail|comment|quote)(?:\ (?:from|by|of)\ [^:]{1,40})?
+      \s*:(?:\s|$)
+    |^(?:reviewer|customer|client|caller|patient|speaker|person|interview(?:er|ee)|agent|host|guest|student|teacher|user|q|a)
+      (?:\ \w{1,2})?:\s"""
 )
 """What follows the colon is quoted."""
+_DIRECT_SPEECH = re.compile(
+    r"^(?:as )?(?:he|she|they|(?:my|our|the|his|her|their|an?) (?:[\w']+ ){1,3}?|[A-Z]\w+(?:'s \w+)? )\s?(?:\w+ly )?"
+    r"(?:goes|went|says?|said|answer(?:s|ed)|repl(?:ies|ied)|shout(?:s|ed)|whisper(?:s|ed)|text(?:s|ed)|wrote|writes|sings?|sang"
+    r"|put it|add(?:s|ed)|exclaim(?:s|ed)|yell(?:s|ed)|mutter(?:s|ed)|respond(?:s|ed)|joke[sd]),\s+(?=(?:I|we|my|our)\b)",
+    re.IGNORECASE,
+)
+"""What follows the comma is what somebody said."""
 _TALK = _verbose(
     r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need
       |remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)
@@ -381,7 +391,10 @@ def states(clause: str) -> bool:
     if MEDICAL_SOURCE.match(said):
         said = MEDICAL_SOURCE.sub("", said)
     elif _REPORTED.match(said) or (
-        plain != straight(clause) and re.search(r"\b(?:said|says|wrote|reads|told|goes|called)\b", said)
+        plain != straight(clause)
+        and re.search(
+            r"\b(?:said|says|wrote|reads|told|goes|went|called|texted|replied|answered|shouted|sang|like)\b", said
+        )
     ):
         return False
     if any(p.search(said) for p in (_REQUEST, _HYPOTHETICAL, _FICTION, _SECOND)):
@@ -419,8 +432,13 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if explicit:
         yield explicit
         return
-    if _QUOTES.match(straight(sentence)) or (
-        re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))
+    speech = _DIRECT_SPEECH.match(straight(sentence)) and not MEDICAL_SOURCE.match(
+        straight(sentence).replace(",", "", 1)
+    )
+    if (
+        speech
+        or _QUOTES.match(straight(sentence))
+        or (re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence))))
     ):
         return
     if _NOT_MEANT.search(straight(sentence)):
@@ -463,7 +481,7 @@ def states_command(text: str) -> bool:
 
 _TAIL = _verbose(
     r"(?<=\w)[,.]?\s+(?:as\s+(?:I\s+)?(?:said|mentioned|told\s+you)(?:\s+(?:before|earlier|already))?"
-    r"|in\s+case\s+you\s+forgot|remember|you\s+know|by\s+the\s+way|btw|lol|haha|tbh|from\s+now\s+on|fyi"
+    r"|in\s+case\s+you\s+forgot|remember|(?:as\s+)?you\s+know|by\s+the\s+way|btw|lol|haha|tbh|from\s+now\s+on|fyi"
     r"|like\s+I\s+said|I\s+mistyped)\W*$"
 )
 
