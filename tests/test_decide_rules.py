@@ -320,6 +320,15 @@ def test_a_retraction_of_something_unknown_is_kept_as_past() -> None:
     assert decision.op == "ADD" and decision.candidate.history
 
 
+def test_a_fuller_statement_in_other_words_takes_the_place_and_the_slot() -> None:
+    before, said = "My favourite band is Radiohead.", "Radiohead are the best band going, for me."
+    [decision] = decide(said, before, cosine=0.8)
+    assert (decision.op, decision.candidate.attribute) == ("UPDATE", "favourite_band")
+    assert [d.op for d in decide(said, before, cosine=0.6)] == ["ADD"]
+    piano = "I play the piano.", "My sister plays the piano rather well."
+    assert [d.op for d in decide(piano[1], piano[0], cosine=0.9)] == ["ADD"]
+
+
 def test_near_vectors_confirm_only_without_another_detail() -> None:
     boiler = "Every autumn my plumber comes for the boiler.", "My plumber services the boiler in autumn."
     assert [d.op for d in decide(*boiler, cosine=0.97)] == ["NOOP"]

@@ -121,6 +121,25 @@ SILENT = [
     "Suppose I own a bakery. How would I price bread?",
     "I'm allergic to nuts, right?",
     "My code doesn't compile.",
+    "He goes, I hate Mondays, every week.",
+    "So he says to me, I've got a boat.",
+    "And she's going, I don't eat meat.",
+    "The interviewee answered, I grew up in Kenya.",
+    "As Churchill said, I have nothing to offer but blood.",
+    'My mate went "I\'ve got a new dog".',
+    "The email from Lisa: I'm on holiday until the 5th.",
+    "The note on the fridge: I'm allergic to shellfish.",
+    "Tweet I saw: I quit my job today.",
+    "Overheard on the bus: I've got three wives.",
+    "My niece's essay begins: My name is Eva and I'm nine years old.",
+    "On the mug it says I love New York.",
+    "Someone on Reddit wrote that I should eat more fish.",
+    "Reviewer 2: I don't like the introduction.",
+    "[10:42] Ben: I live in Graz.",
+    "Ben (10:42): I live in Graz.",
+    "anna  10:42 AM\nI'm moving to Oslo in May.",
+    "Got this from Tom:\nHi, I'm in Berlin next week. I have a new job at SAP.",
+    "Here's my friend's cover letter: I am a nurse with 10 years of experience. I live in Leeds.",
 ]
 
 
@@ -211,6 +230,11 @@ def test_one_thing_given_up_another_kept() -> None:
     assert (kept.polarity, kept.text) == ("assert", "I still swim.")
 
 
+def test_after_a_letter_that_is_passed_on_only_what_is_asked_for_is_kept() -> None:
+    text = "Got this from my landlord: I am raising the rent. I live in Bonn. Please remember that my rent is 900 euros now."
+    assert [c.quote.split(" that ")[-1] for c in extract(text)] == ["my rent is 900 euros now."]
+
+
 def test_a_changed_taste_is_an_assertion() -> None:
     [candidate] = extract("I can't stand sushi any more.")
     assert (candidate.polarity, candidate.attribute, candidate.value) == ("assert", "dislikes", "sushi")
@@ -296,6 +320,9 @@ def test_other_languages(text: str, attribute: str | None, value: str | None) ->
         "Wenn ich reich wäre, würde ich in Rom wohnen.",
         "谢谢",
         "我住在哪里?",
+        "Mein Chef sagte: Ich bin allergisch gegen Nüsse",
+        "Mon frère dit : « J'habite à Lyon »",
+        'Mi jefe dijo: "Soy alérgico a las nueces"',
     ],
 )
 def test_other_languages_stay_silent(text: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sharpwave.memory.evidence import asks, own_words, sentences
+from sharpwave.memory.extract import quoting
 from sharpwave.memory.phrases import expanded, straight, without_adverbs
 
 READ_AT_MOST = 50_000
@@ -195,20 +196,6 @@ _CALL_ME = _verbose(
     r"|refer\ to)\ me\ (?:as\ )?(?!back\b|when\b|a\b|an\b|later\b|at\b|on\b|if\b|crazy\b)\w"
 )
 _SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
-_REPORTED = _verbose(
-    r"""^(?:he|she|they|someone|somebody|everyone|everybody|people|the\ \w+|(?:my|our)\ (?:[\w']+\ ){1,3}?
-      |[A-Z]\w+(?:'s\ \w+)?)\ ?(?:\w+ly\ )?(?:said|says|say|told|tells|tell|thinks?|thought|claims?|claimed|wrote|writes|asked
-      |asks|believes?
-    |(?:goes|went|is\ like|was\ like|were\ like|am\ like)(?=\ (?:I|we|you|my)\b)|assum(?:es?|ed)|suspect(?:s|ed)?|imagines?|guess(?:es|ed)|decided|pretends?|asked\ (?:me\ )?(?:if|whether)|reckons?|reckoned|swears?|swore|bets?|jokingly|insists?|insisted|keeps?\ (?:on\ )?(?:saying|telling|insisting|claiming|joking|thinking)|kept\ (?:saying|telling)|mentioned|joked|jokes|calls\ me
-      |called\ me)\b|.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
-)
-MEDICAL_SOURCE = _verbose(
-    r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse"
-    r"|optician|cardiologist|psychiatrist|psychologist|specialist|paediatrician|midwife|vet|neurologist|dietician"
-    r"|dietitian|tests?|results?)"
-    r"\ (?:says?|said|told\ me|thinks?|confirmed|confirms?|found|showed?|shows|diagnosed)(?:\ that)?\ (?=I\b|my\b"
-    r"|me\b|we\b|our\b)"
-)
 _HABITUAL = _verbose(
     r"\b(?:any\ (?:more|longer)|no\ longer|always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
     r"|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b"
@@ -290,22 +277,6 @@ _CHATTER = _verbose(
       |lovely))\b
     )"""
 )
-_QUOTES = _verbose(
-    r"""^[^:.!?]{0,60}\b(?:wrote|writes|says?|said|reads|goes|texted|posted|emailed|replied|answered|asked|lyrics?|quotes?
-      |sentence|caption|bio|draft|summary|cv|r[eé]sum[eé]|e?-?mail|message|text|example|title|headline|tweet|letter|scene|line
-      |prompt|template|transcript|paragraph|article|review|ad|post|note|voicemail|comment|quote)(?:\ (?:from|by|of)\ [^:]{1,40})?
-      \s*:(?:\s|$)
-    |^(?:reviewer|customer|client|caller|patient|speaker|person|interview(?:er|ee)|agent|host|guest|student|teacher|user|q|a)
-      (?:\ \w{1,2})?:\s"""
-)
-"""What follows the colon is quoted."""
-_DIRECT_SPEECH = re.compile(
-    r"^(?:as )?(?:he|she|they|(?:my|our|the|his|her|their|an?) (?:[\w']+ ){1,3}?|[A-Z]\w+(?:'s \w+)? )\s?(?:\w+ly )?"
-    r"(?:goes|went|says?|said|answer(?:s|ed)|repl(?:ies|ied)|shout(?:s|ed)|whisper(?:s|ed)|text(?:s|ed)|wrote|writes|sings?|sang"
-    r"|put it|add(?:s|ed)|exclaim(?:s|ed)|yell(?:s|ed)|mutter(?:s|ed)|respond(?:s|ed)|joke[sd]),\s+(?=(?:I|we|my|our)\b)",
-    re.IGNORECASE,
-)
-"""What follows the comma is what somebody said."""
 _TALK = _verbose(
     r"""^(?:I|we)\ (?:will|shall|am\ going\ to|are\ going\ to|am\ gonna)\ (?:(?:be|keep|try|see|check|think|let|need
       |remember|make\ sure|get\ back|come\ back|do\ (?:my|our)\ best|give\ it|take\ (?:it|that|a\ look|care)
@@ -346,8 +317,6 @@ _PAIR_OVER = _verbose(
     r".*\b(?:done|through|finished|over|history|split|broke|broken|parted|fell\ out|fallen\ out|together\ any\ more|no\ longer)\b"
 )
 """Two who are done with one another: "the gym and I are done"."""
-_QUOTED = re.compile(r'"[^"\n]{1,400}"|(?<!\w)\'[^\'\n]{3,400}?\'(?!\w)')
-_PERSONAL_QUOTE = _verbose(r"\b(?:I|I'm|my|me|we|our|you|your)\b|(?:\S+\s+){3}")
 
 
 def first_person(text: str) -> bool:
@@ -373,29 +342,17 @@ def telegraphic(text: str) -> bool:
     return bool(_TELEGRAPHIC.match(straight(text)))
 
 
-def unquoted(text: str) -> str:
-    """Return `text` with spoken quotations blanked out, length kept; a quoted name or word stays."""
-    return _QUOTED.sub(lambda m: " " * len(m[0]) if _PERSONAL_QUOTE.search(m[0]) else m[0], straight(text))
-
-
 def states(clause: str) -> bool:
     """Whether an English clause states something that could be worth keeping, going by its form."""
-    plain = unquoted(clause)
+    plain = quoting.unquoted(clause)
     said = expanded(plain).strip(" .!,;:")
     if _CALL_ME.match(said):
         return True
     if not said or len(clause) > LONGEST_CLAUSE or _QUESTION.match(said) or asks(plain):
         return False
-    if plain[:1].isspace() and straight(clause)[:1] in "\"'":  # what it begins with is somebody's words
-        return False
-    if MEDICAL_SOURCE.match(said):
-        said = MEDICAL_SOURCE.sub("", said)
-    elif _REPORTED.match(said) or (
-        plain != straight(clause)
-        and re.search(
-            r"\b(?:said|says|wrote|reads|told|goes|went|called|texted|replied|answered|shouted|sang|like)\b", said
-        )
-    ):
+    if quoting.MEDICAL_SOURCE.match(said):
+        said = quoting.MEDICAL_SOURCE.sub("", said)
+    elif quoting.reports(clause, said):
         return False
     if any(p.search(said) for p in (_REQUEST, _HYPOTHETICAL, _FICTION, _SECOND)):
         return False
@@ -412,14 +369,15 @@ def clauses(text: str) -> Iterator[Clause]:
     At most `READ_AT_MOST` characters are read. After a call for role-play, and after a request to work on a text that
     follows, the rest of the message is not the user's own statement.
     """
-    follows = False
+    follows = passed_on = False
     for sentence in sentences(own_words(text[:READ_AT_MOST])):
         if len(sentence) > LONGEST_SENTENCE:
             continue
         plain = expanded(sentence)
         if _ROLEPLAY.search(plain) or _PAYLOAD.match(plain) or _HEADER.match(plain):
             return
-        found = list(_of_sentence(sentence))
+        passed_on = passed_on or quoting.heads_text(sentence)
+        found = [clause for clause in _of_sentence(sentence) if clause.explicit or not passed_on]
         for at, clause in enumerate(found):
             yield Clause(clause.text, clause.quote, clause.explicit, follows if at == 0 else True)
         follows = bool(found)
@@ -432,14 +390,7 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
     if explicit:
         yield explicit
         return
-    speech = _DIRECT_SPEECH.match(straight(sentence)) and not MEDICAL_SOURCE.match(
-        straight(sentence).replace(",", "", 1)
-    )
-    if (
-        speech
-        or _QUOTES.match(straight(sentence))
-        or (re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence))))
-    ):
+    if quoting.is_speech(sentence) or (re.search(r":\s", sentence) and _REQUEST.match(expanded(opened(sentence)))):
         return
     if _NOT_MEANT.search(straight(sentence)):
         return
@@ -500,7 +451,7 @@ def opened(quote: str) -> str:
 
 def split(sentence: str) -> list[str]:
     """Split a sentence where a clause with a subject of its own begins; every piece is verbatim."""
-    plain = unquoted(sentence)
+    plain = quoting.unquoted(sentence)
     pieces: list[str] = []
     start = 0
     if ground := _GROUND.match(plain):

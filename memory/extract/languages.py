@@ -2,6 +2,7 @@
 
 import re
 
+from sharpwave.memory.extract.quoting import is_speech_elsewhere
 from sharpwave.memory.extract.slotting import USER, Reading
 from sharpwave.memory.extract.values import thing_key
 
@@ -132,7 +133,8 @@ def is_courtesy(text: str) -> bool:
 
 def speaks_of_self(text: str) -> bool:
     """Whether a text that is not English states something in the first person."""
-    return bool(_FIRST_PERSON.search(text)) and not _ASKS.search(text) and not _UNREAL.search(text)
+    supposes = _ASKS.search(text) or _UNREAL.search(text) or is_speech_elsewhere(text)
+    return bool(_FIRST_PERSON.search(text)) and not supposes
 
 
 def read(text: str, subject: str = USER) -> Reading | None:

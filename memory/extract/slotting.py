@@ -7,9 +7,9 @@ share one grammar. No rule fits: no slot, and the clause is kept as it stands.
 import re
 from dataclasses import dataclass, replace
 
-from sharpwave.memory.extract.clauses import MEDICAL_SOURCE, unquoted
 from sharpwave.memory.extract.endings import given_up, gone
 from sharpwave.memory.extract.grammar import ANIMAL, CLAUSES, KIN_WORD, PREDICATES, Row
+from sharpwave.memory.extract.quoting import MEDICAL_SOURCE, unquoted
 from sharpwave.memory.extract.values import ANIMALS, KIN, clean, is_name, is_vehicle, place_attribute, thing_key
 from sharpwave.memory.phrases import expanded, without_adverbs
 from sharpwave.memory.slots import SLOTS
