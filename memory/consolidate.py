@@ -172,7 +172,7 @@ class Consolidator:
 
     def _learn(self, owner: str, part: Mapping[str, Any], run: str | None) -> dict[str, Any]:
         with self.store.transaction(owner) as (connection, number):
-            left = {episode.id: episode for episode in planning.untaught(connection, number, owner)}
+            left = {episode.id: episode for episode in planning.untaught(connection, number, owner, part["ids"])}
         learned: list[str] = []
         taught_nothing: list[str] = []
         for episode in (left[one] for one in part["ids"] if one in left):

@@ -122,10 +122,11 @@ def _to_learn(connection: Connection, number: int, owner: str) -> Iterator[Part]
         yield _part("procedures", [episode.id for episode in some], why)
 
 
-def untaught(connection: Connection, number: int, owner: str) -> list[Episode]:
-    """Return the episodes that a procedure may be learned from, and that none has counted."""
+def untaught(connection: Connection, number: int, owner: str, ids: Sequence[str] | None = None) -> list[Episode]:
+    """Return the episodes, all or of these `ids`, that a procedure may be learned from, and that none has counted."""
+    # What a procedure counts is the last that it has learned from: each event tells of one episode.
     statement = """
-        SELECT DISTINCT i.value FROM events, json_each(detail, '$.row_after.learned_from') i
+        SELECT DISTINCT json_extract(detail, '$.row_after.learned_from[#-1]') FROM events
         WHERE owner = ? AND op IN ('PROCEDURE', 'COUNT', 'PROMOTE', 'DEMOTE')
     """
     done = {one for (one,) in fetch(connection, statement, (number,))}
@@ -133,7 +134,7 @@ def untaught(connection: Connection, number: int, owner: str) -> list[Episode]:
     known = rows.find(connection, number, owner, Procedure)
     return [
         episode
-        for episode in rows.find(connection, number, owner, Episode, statuses=("active",))
+        for episode in rows.find(connection, number, owner, Episode, statuses=("active",), ids=ids)
         if episode.id not in done
         and task_of(episode)
         and has_calls(episode)
@@ -157,9 +158,7 @@ def insight_of(
     connection: Connection, number: int, owner: str, ids: Sequence[str]
 ) -> tuple[list[Episode], Memory | None]:
     """Return those of these episodes that are there, and what is known of them."""
-    wanted = set(ids)
-    there = rows.find(connection, number, owner, Episode, statuses=("active",))
-    episodes = [episode for episode in there if episode.id in wanted]
+    episodes = rows.find(connection, number, owner, Episode, statuses=("active",), ids=ids)
     return episodes, insights.known_of(episodes, semantic.find(connection, number, statuses=(), kinds=("insight",)))
 
 

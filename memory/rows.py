@@ -125,6 +125,7 @@ def find(
     tags: Sequence[str] = (),
     since: datetime | None = None,
     until: datetime | None = None,
+    ids: Sequence[str] | None = None,
     last: int | None = None,
 ) -> list[K]:
     """Return records of a kind in the order of their time.
@@ -141,9 +142,12 @@ def find(
         tags: those that have all of these tags only.
         since: those of this moment and later.
         until: those before this moment.
+        ids: those with these ids only.
         last: so many at most, the latest.
     """
     condition, values = _condition(owner, kind, statuses, key, thread, agent, tags, since, until)
+    if ids is not None:
+        condition, values = f"{condition} AND id IN (SELECT value FROM json_each(?))", [*values, json.dumps(list(ids))]
     statement = f"SELECT record FROM records WHERE {condition} ORDER BY at DESC, row DESC LIMIT ?"
     found = fetch(connection, statement, (*values, -1 if last is None else last))
     return [_checked(kind, record, name) for (record,) in reversed(found)]
