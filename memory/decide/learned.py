@@ -19,6 +19,7 @@ from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
 from sharpwave.memory.decide.taking_back import passes, shares_object
 from sharpwave.memory.embed import LocalEmbeddings
+from sharpwave.memory.extract.languages import is_english
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
 from sharpwave.memory.learning.network import ADD, FIRST, NOOP, scores
@@ -29,7 +30,8 @@ _OF_ONESELF = re.compile(
     r"\b(?:i|i['’](?:m|ve|d|ll)|me|my|mine|myself|we|we['’](?:re|ve|d|ll)|us|our|ours)\b", re.IGNORECASE
 )
 """Words of somebody who speaks of himself. Logs, tickets and reports say many things in one mould, in which likeness is not
-sameness: there the network takes one thing for another, and is not asked."""
+sameness: there the network takes one thing for another, and is not asked. Nor is it in other languages than English, of which
+the encoder knows next to nothing."""
 LEAST = 0.7
 """Probability from which the network's word goes before the rules' ADD: the least tried at which no more was deleted wrongly than by
 rules, on the dialogues for validation."""
@@ -73,7 +75,7 @@ class LearnedPolicy:
     def _instead(self, by_rules: Sequence[Decision], candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
         """Return what the network is sure of, where the rules would only add."""
         related = len(by_rules) > 1 or by_rules[0].op != "ADD" or by_rules[0].outdated_by is not None
-        if related or candidate.history or not _OF_ONESELF.search(candidate.text):
+        if related or candidate.history or not _OF_ONESELF.search(candidate.text) or not is_english(candidate.text):
             return []
         decided = self._network.decide_one(candidate, near)
         if decided.target is None or decided.confidence < self._least:

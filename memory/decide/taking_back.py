@@ -3,6 +3,7 @@
 import re
 
 from sharpwave.memory.decide.sameness import same_subject, value_words
+from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.endings import gone
 from sharpwave.memory.extract.values import ANIMALS
 from sharpwave.memory.meanings import unsaid
@@ -111,6 +112,8 @@ def passes(candidate: Candidate, memory: Memory) -> bool:
 
 def takes_back(candidate: Candidate, memory: Memory) -> bool:
     """Whether the candidate, a retraction, is about this memory; the subject is the caller's to compare."""
+    if not languages.is_english(candidate.text):
+        return languages.names_all(candidate.text, memory.text)
     attribute = candidate.attribute
     kindred = _TOGETHER.get(attribute or "", (attribute,))
     same = memory.attribute in kindred or re.split("[:_]", memory.attribute or "")[0] in kindred

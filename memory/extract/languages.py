@@ -12,6 +12,13 @@ _ENGLISH = re.compile(
     r"|don't)\b",
     re.IGNORECASE,
 )
+_SMALL_WORDS = re.compile(
+    r"\b(?:der|das|dem|den|und|ist|nicht|ein|eine[nmr]?|mit|für|auf|jetzt|auch|noch|wir|aber|schon|el|los|las|una|que|qué|por|para|del"
+    r"|pero|muy|ahora|les|du|une|et|est|pas|avec|pour|dans|elle|ça|qui|sur|maintenant|che|di|è|però|anche|adesso|não|com|uma|mas"
+    r"|agora)\b",
+    re.IGNORECASE,
+)
+"""Small words of other languages that are none in English."""
 _ASCII_WORDS = re.compile(r"[a-z']+", re.IGNORECASE)
 _FIRST_PERSON = re.compile(
     r"\b(?:ich|mein\w{0,2}|mir|mich|wir|unser\w{0,2}|yo|mis?|nosotr[oa]s|nuestr[oa]s?|me\s+(?:llamo|gusta\w*"
@@ -31,8 +38,10 @@ _UNREAL = re.compile(
     r"|pourrais|talvez|se\s+eu|gostaria|queria"
     r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie"
     r"|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode"
-    r"|puoi|potresti)\b"
-    r"|如果|也许|可能|想象|假装|请|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
+    r"|puoi|potresti|kannste|könntste|kannst|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
+    r"|tu\s+peux|tu\s+pourrais|vous\s+pouvez|fais-moi|aide-moi|dis-moi|stp|svp|s['’]il\s+(?:te|vous)\s+plaît|ayúdame|dime|hazme"
+    r"|explícame|por\s+favor|me\s+ajuda|por\s+favor|aiutami|dimmi|per\s+favore)\b"
+    r"|如果|要是|也许|可能|想象|假装|请|帮我|给我|能不能|可不可以|教えて|くれ(?:る|ない|ませんか|$)|てほしい|羡慕|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
@@ -78,6 +87,23 @@ _OVER = re.compile(
     r"|死了|去世|卖了|取消了|戒了|亡くなりました|死にました|売りました|辞めました",
     re.IGNORECASE,
 )
+_GIVEN_UP = re.compile(
+    r"\b(?:gestorben|verstorben|tot|gekündigt|aufgegeben|aufgehört|abgesagt|verkauft|geschmissen|murió|muerto|falleció|dejé|vendí"
+    r"|cancelé|mort\w*|décédé\w*|quitté|arrêté|vendu|annulé|mort[oa]|morreu)\b",
+    re.IGNORECASE,
+)
+_DOING = frozenset(
+    "spiele lerne mache gehe treibe fahre besitze joue apprends fais vais juego aprendo hago voy practico toco jogo aprendo faço"
+    " gioco imparo faccio suono besuche".split()
+)
+"""What one does with what one may give up."""
+_RESTRICTS = re.compile(
+    r"\b(?:alleine?|nachts|morgens|abends|mittags|\w+tags|seule?|sol[oa]|sozinh[oa]|noche|noches|mañanas?|tardes?|nuit|soir|matin"
+    r"|lunes|martes|miércoles|jueves|viernes|sábados?|domingos?|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche)\b",
+    re.IGNORECASE,
+)
+"""What takes back a part only: alone, at night, on Thursdays."""
+_COUNTS = re.compile(r"[一二两三四五六七八九十]?[只個个条條辆輛台部匹頭头]|养|養|有|飼ってい?|飼い|住んでい?|いる|い")
 _FUNCTION = frozenset(
     "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine"
     " einen in im auf mit und zu"
@@ -91,23 +117,16 @@ _FUNCTION = frozenset(
 _MARKS = re.compile(
     r"我们|我的?|死了|去世|卖了|取消了|戒了|不再|已经|在|不|了|。|私は|僕は|俺は|もう|は|を|が|に|やめました|やめた|亡くなりました|死にました|売りました|辞めました|ません|ない|です|ます"
 )
+_ONE = r"""(?:lieblings[\w-]+|[\w -]*\b(?:favorit[oa]s?|préférée?s?|preferid[oa]s?|preferit[oa])\b[\w -]*|[\w-]*(?:nummer|adresse|termin
+    |geburtstag|passwort)|e-?mail[\w -]*|(?:número|correo|cumpleaños|cita|numéro|anniversaire|rendez-vous|aniversário|compleanno
+    |endereço|indirizzo)\b[\w -]*)"""
+"""What there is one of: in "my brother is a nurse" and "my brother is tall" there are two facts."""
+_NAMED = r"(?:heißt|se\s+llama|s['’]appelle|se\s+chama|si\s+chiama)"
+_IS = r"(?:ist|es|est|é|è)\s+(?:jetzt\s+|nun\s+|ahora\s+|maintenant\s+|agora\s+|ora\s+)?(?:el\s+|la\s+|le\s+)?"
+_MINE = r"\b(?:mein\w{0,2}|mi|mon|ma|(?:o\s+|a\s+)?(?:meu|minha)|(?:il\s+|la\s+)?(?:mio|mia))\s+"
 _OWN = (
-    re.compile(
-        r"\bmein\w{0,2}\s+(?P<t>[\w -]+?)\s+(?:ist|heißt|sind)\s+(?:jetzt\s+|nun\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE
-    ),
-    re.compile(
-        r"\bmi\s+(?P<t>[\w -]+?)\s+(?:es|se\s+llama|son)\s+(?:ahora\s+)?(?:el\s+|la\s+)?(?P<v>[^,;!?]+)", re.IGNORECASE
-    ),
-    re.compile(
-        r"\b(?:mon|ma|mes)\s+(?P<t>[\w -]+?)\s+(?:est|s['’]appelle|sont)\s+(?:maintenant\s+)?(?:le\s+"
-        r"|la\s+)?(?P<v>[^,;!?]+)",
-        re.IGNORECASE,
-    ),
-    re.compile(
-        r"\b(?:o\s+meu|a\s+minha|meu|minha|il\s+mio|la\s+mia)\s+(?P<t>[\w -]+?)\s+(?:é|è|se\s+chama"
-        r"|si\s+chiama)\s+(?:agora\s+|ora\s+)?(?P<v>[^,;!?]+)",
-        re.IGNORECASE,
-    ),
+    re.compile(rf"{_MINE}(?P<t>[\w -]+?)\s+{_NAMED}\s+(?P<v>[^,;!?]+)", re.IGNORECASE),
+    re.compile(rf"{_MINE}(?P<t>{_ONE})\s+{_IS}(?P<v>[^,;!?]+)", re.IGNORECASE | re.VERBOSE),
 )
 _NOT = re.compile(r"\b(?:nicht|kein\w*|no|pas|non|não)\b|不|没|ない|ません", re.IGNORECASE)
 
@@ -117,7 +136,8 @@ def is_english(text: str) -> bool:
     letters = sum(c.isalpha() for c in text)
     if letters and sum(c.isascii() and c.isalpha() for c in text) < 0.6 * letters:
         return False
-    foreign, english = len(_FIRST_PERSON.findall(text)), len(_ENGLISH.findall(text))
+    foreign = len(_FIRST_PERSON.findall(text)) + len(_SMALL_WORDS.findall(text))
+    english = len(_ENGLISH.findall(text))
     return english >= foreign or bool(re.search(r"\bI\b|\bi'm\b", text))
 
 
@@ -152,6 +172,20 @@ def read(text: str, subject: str = USER) -> Reading | None:
         if own := pattern.search(text):
             return Reading(subject, thing_key(own["t"]), own["v"].strip(" ."))
     return Reading(subject)
+
+
+def names_all(said: str, kept: str) -> bool:
+    """Whether a retraction names everything that a kept statement says, so that nothing else goes with it."""
+    gone = _content(said)
+    left = _content(kept) - gone - (_DOING if _GIVEN_UP.search(said) else frozenset())
+    return not left and bool(_content(kept) & gone) and not (_RESTRICTS.search(said) and not _RESTRICTS.search(kept))
+
+
+def _content(text: str) -> frozenset[str]:
+    """Return the content words of a text; of Chinese and Japanese, its characters without marks of grammar."""
+    if re.search(r"[\u3040-\u30ff\u4e00-\u9fff]", text):
+        return frozenset(re.sub(r"[\W_]", "", _COUNTS.sub("", _MARKS.sub("", text))))
+    return frozenset(re.findall(r"\w+", text.casefold())) - _FUNCTION
 
 
 def _left_over(text: str) -> str:

@@ -69,7 +69,9 @@ _QUOTED = re.compile(r'"[^"\n]{1,400}"|(?<!\w)\'[^\'\n]{3,400}?\'(?!\w)')
 _PERSONAL = _verbose(r"\b(?:I|I'm|my|me|we|our|you|your)\b|(?:\S+\s+){3}")
 _ELSEWHERE = re.compile(
     r"^[^:«„\"“]{0,60}(?<!ich )\b(?:sagt|sagte|meint|meinte|schreibt|schrieb|fragt|fragte|ruft|rief|dit|disait|écrit|répond"
-    r"|dice|dijo|escribe|escribió|pregunta|disse|diz|scrive|scrisse)\b[^:«„\"“]{0,20}[:«„\"“]",
+    r"|dice|dijo|escribe|escribió|pregunta|disse|diz|scrive|scrisse)\b[^:«„\"“]{0,20}[:«„\"“]"
+    r"|(?:说|說|问|問|讲|道|写道|回复)\s*[：:，,]?\s*[“「『\"]|[」』”]\s*(?:って|と)(?!も)|(?:さん|くん|ちゃん|先生|店長|上司|友達)[はが].*(?:って言|と言|だって$)"
+    r"|^[^我]{1,8}(?:说|說)(?:他|她|自己)?[：:，,]?\s*我",
     re.IGNORECASE,
 )
 
@@ -101,5 +103,5 @@ def heads_text(sentence: str) -> bool:
 
 
 def is_speech_elsewhere(text: str) -> bool:
-    """The same as `is_speech` for a text that is German, French, Spanish, Portuguese or Italian."""
-    return bool(_ELSEWHERE.match(text))
+    """The same as `is_speech` for a text that is German, French, Spanish, Portuguese, Italian, Chinese or Japanese."""
+    return bool(_ELSEWHERE.search(text))
