@@ -37,7 +37,11 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:st|dr|mr|mrs|ms|prof|sr|jr|no|vs|approx|ca|fig|inc|ltd|co|dept|ave|mt|e\.g|i\.e|cf|z\.b|bzw)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
-_LOWER_NEXT = re.compile(r"\s+[a-z]")
+_LOWER_NEXT = re.compile(
+    r"\s+(?!(?:i|im|ive|my|we|why|what|whats|how|can|could|tell|talk|any|is|are|do|does|where|when|who|which|so|but|need|please|pls"
+    r"|thanks|help|give|write|make|should|will|would)\b)[a-z]"
+)
+"""What goes on after a full stop that ends no sentence; the words left out begin one also in a hurry."""
 
 _ASKS = re.compile(
     r"""(?:(?:hi|hey|hello|ok|okay|so|and|but|please|now|well)\b[\s,]+)*

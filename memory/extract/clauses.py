@@ -6,7 +6,7 @@ second person, politeness and the state of the moment. English; `languages` has 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sharpwave.memory.evidence import asks, own_words, sentences
 from sharpwave.memory.extract import quoting
@@ -32,6 +32,8 @@ class Clause:
     """The writer asked for it to be remembered."""
     follows: bool = False
     """The clause comes right after another one that states something."""
+    loose: bool = False
+    """It states nothing by its form, and may do so all the same (see `telling`)."""
 
 
 def _verbose(pattern: str) -> re.Pattern[str]:
@@ -137,6 +139,8 @@ _QUESTION = _verbose(
     |(?:is|are|am|was|were|do|does|did|can|could|would|will|shall|should|may|might|have|has|had|isn't|aren't|don't
       |doesn't|didn't|can't|won't|wouldn't)\s+
       (?:i|you|we|he|she|it|they|there|this|that|the|my|your|any|anyone|someone|anybody)\b
+    |(?:can|could|will|would|do|did|are|r)\s+(?:u|ya)\b|(?:what|how|where|who|when)s\b|why\s+(?:can|do|does|did|is|are|wo)(?:n)?t?\b
+    |(?:what|which)\s+(?!I\b|we\b|my\b)[\w-]+\s+(?:for|to|should|do|does|can|is\s+best)\b
     |any\s+(?:\w+\s+)?(?:ideas?|tips?|suggestions?|recommendations?|news|advice|recs)\b)"""
 )
 _REQUEST = _verbose(
@@ -379,8 +383,8 @@ def clauses(text: str) -> Iterator[Clause]:
         passed_on = passed_on or quoting.heads_text(sentence)
         found = [clause for clause in _of_sentence(sentence) if clause.explicit or not passed_on]
         for at, clause in enumerate(found):
-            yield Clause(clause.text, clause.quote, clause.explicit, follows if at == 0 else True)
-        follows = bool(found)
+            yield replace(clause, follows=follows if at == 0 else not found[at - 1].loose)
+        follows = bool(found) and not found[-1].loose
 
 
 def _of_sentence(sentence: str) -> Iterator[Clause]:
@@ -399,12 +403,53 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
         yield Clause(whole, sentence)
         return
     for quote in split(sentence):
+        if quoting.speaks_as(quote):  # and so does what comes after it
+            return
         if states_command(quote):
             yield Clause(quote, quote)
             continue
         text = opened(quote)
         if text and states(text):
             yield Clause(text, quote)
+        elif (said := before_question(text)) and may_state(said):
+            yield Clause(said, said, loose=True)
+
+
+_LAST_PART = re.compile(
+    r"(?:[,;:]|\s[-–—])\s+(?=[^,;:]*\?\W*$)|[，；：](?=[^，；：]*[?？]\W*$)|、(?=[^、]*[?？]\W*$)"
+    r"|\s+(?=so (?:what|which|how|where|when|is|are|do|does|can|should)\b[^,;:]*\?\W*$)"
+)
+
+
+def before_question(text: str) -> str:
+    """Return `text` without the question that it ends in ("quit swimming, new timetable?"); nothing where it is one."""
+    if not text.rstrip().endswith(("?", "？")):
+        return text
+    cut = _LAST_PART.search(text)
+    return text[: cut.start()].strip() if cut else ""
+
+
+_IMPERATIVE = re.compile(
+    r"(?:give|make|write|show|tell|explain|find|help|list|suggest|recommend|translate|check|fix|add|remove|use|do|don't|let|let's"
+    r"|can|could|draft|shorten|rewrite|compare|summari[sz]e|redo|put|start|stop|send|turn|change|any|how|what|why|where|when|which"
+    r"|who|anything|something|ideas|tips|cheer)\b",
+    re.IGNORECASE,
+)
+
+
+def may_state(clause: str) -> bool:
+    """Whether a clause that states nothing by its form may do so: it does not ask, suppose, play, or say what somebody says."""
+    plain = quoting.unquoted(clause)
+    said = expanded(plain).strip(" .!,;:")
+    if (
+        (len(said.split()) < 2 and said.isascii())
+        or len(clause) > LONGEST_CLAUSE
+        or _QUESTION.match(said)
+        or asks(plain)
+    ):
+        return False
+    excluded = (_REQUEST, _HYPOTHETICAL, _FICTION)
+    return not (_IMPERATIVE.match(said) or quoting.reports(clause, said) or any(one.search(said) for one in excluded))
 
 
 def asked_to_keep(sentence: str) -> Clause | None:

@@ -2,7 +2,7 @@
 
 import re
 
-from sharpwave.memory.extract.quoting import is_speech_elsewhere
+from sharpwave.memory.extract.quoting import is_speech_elsewhere, unquoted_elsewhere
 from sharpwave.memory.extract.slotting import USER, Reading
 from sharpwave.memory.extract.values import thing_key
 
@@ -38,10 +38,10 @@ _UNREAL = re.compile(
     r"|pourrais|talvez|se\s+eu|gostaria|queria"
     r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie"
     r"|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode"
-    r"|puoi|potresti|kannste|könntste|kannst|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
+    r"|puoi|potresti|remercie|jaja|corrige[rz]?|traduis\w*|tradúce\w*|traduce\w*|übersetz\w*|kannste|könntste|kannst|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
     r"|tu\s+peux|tu\s+pourrais|vous\s+pouvez|fais-moi|aide-moi|dis-moi|stp|svp|s['’]il\s+(?:te|vous)\s+plaît|ayúdame|dime|hazme"
     r"|explícame|por\s+favor|me\s+ajuda|por\s+favor|aiutami|dimmi|per\s+favore)\b"
-    r"|如果|要是|也许|可能|想象|假装|请|帮我|给我|能不能|可不可以|教えて|くれ(?:る|ない|ませんか|$)|てほしい|羡慕|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
+    r"|如果|要是|也许|可能|想象|假装|请|帮我|给我|可不可以|改得|改成|翻译|教えて|くれ(?:る|ない|ませんか|$)|てほしい|羡慕|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
@@ -154,7 +154,7 @@ def is_courtesy(text: str) -> bool:
 def speaks_of_self(text: str) -> bool:
     """Whether a text that is not English states something in the first person."""
     supposes = _ASKS.search(text) or _UNREAL.search(text) or is_speech_elsewhere(text)
-    return bool(_FIRST_PERSON.search(text)) and not supposes
+    return bool(_FIRST_PERSON.search(unquoted_elsewhere(text))) and not supposes
 
 
 def read(text: str, subject: str = USER) -> Reading | None:

@@ -39,6 +39,12 @@ _REPORTED = _verbose(
       |mentioned|joked|jokes|calls\ me|called\ me)\b
     |.*?\b(?:according\ to|lyrics?|the\ song\ goes)\b|quote\b"""
 )
+_SPEAKS_AS = _verbose(
+    r"""^(?:(?:an?|one|another|this|that|the|my|our|his|her)\ (?:[\w']+\ ){1,4}?|[A-Z]\w+\ (?:\d+\ )?)
+      (?:announced|sent|declared|shouted|yelled|texted|messaged|emailed|wrote|said|complained|admitted|confessed|replied|answered
+      |promised|warned|explained|bragged|(?:kept|keeps)\ (?:saying|telling\ \w+|insisting))\ (?:me\ |us\ )?(?:that\ )?
+      (?=(?:I|we|my|our|dear)\b)"""
+)
 _CARRIED = _verbose(rf"\b{_TEXT}\b[^:.!?]{{0,40}}\b(?:{_SAY}|is|was),?\ (?=(?:I|we)\b)")
 """A text is said to say something of an "I": whose, nobody knows."""
 _SPOKEN = _verbose(r"\b(?:said|says|wrote|reads|told|goes|went|called|texted|replied|answered|shouted|sang|like)\b")
@@ -89,6 +95,12 @@ def reports(clause: str, said: str) -> bool:
     return bool(_REPORTED.match(said) or _CARRIED.search(said) or (quotes and _SPOKEN.search(said)))
 
 
+def speaks_as(clause: str) -> bool:
+    """Whether a clause goes over into what somebody says of himself ("my aunt announced I am a trained harpist")."""
+    plain = straight(clause)
+    return bool(_SPEAKS_AS.match(plain)) and not MEDICAL_SOURCE.match(plain)
+
+
 def is_speech(sentence: str) -> bool:
     """Whether a sentence is in somebody else's words from its first comma or colon on."""
     plain = straight(sentence)
@@ -105,3 +117,8 @@ def heads_text(sentence: str) -> bool:
 def is_speech_elsewhere(text: str) -> bool:
     """The same as `is_speech` for a text that is German, French, Spanish, Portuguese, Italian, Chinese or Japanese."""
     return bool(_ELSEWHERE.search(text))
+
+
+def unquoted_elsewhere(text: str) -> str:
+    """Return a text in another language than English without what stands in quotation marks."""
+    return re.sub(r"«[^»]*»|„[^“”]*[“”]|“[^”]*”|「[^」]*」|『[^』]*』|\"[^\"]{3,}\"", " ", text)

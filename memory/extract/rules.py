@@ -11,6 +11,7 @@ from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
+from sharpwave.memory.extract.telling import LEAST, probability
 from sharpwave.memory.meanings import telling, unsaid
 from sharpwave.memory.phrases import changes, corrects, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
@@ -67,13 +68,17 @@ class RulesExtractor:
 
     name = "rules/1"
 
+    def __init__(self, least: float = LEAST) -> None:
+        """Read by rules, and keep from which probability on what no rule reads (see `telling`); above 1 nothing of that."""
+        self._least = least
+
     def extract(self, turn: Turn, known: Sequence[Recall]) -> list[Candidate]:
         """Return the user's statements in `turn`, in their order, at most `AT_MOST`; `known` tells whose names are known."""
         names = _names(known)
         found: list[Candidate] = []
         for message in turn.messages:
             if message.role == "user":
-                found += _of_message(message, names, known)
+                found += _of_message(message, names, known, self._least)
         return found[:AT_MOST]
 
 
@@ -90,13 +95,14 @@ def _names(known: Sequence[Recall]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall]) -> list[Candidate]:
+def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall], least: float) -> list[Candidate]:
     """Return the candidates of one message; a clause about "she" right after one about a sister is read with it."""
     found: list[Candidate] = []
     speaker = message.speaker or USER
     antecedent: str | None = None
     for clause in clauses(message.text):
-        candidate = _candidate(clause, message, speaker, antecedent if clause.follows else None, names, known)
+        before = antecedent if clause.follows else None
+        candidate = _candidate(clause, message, speaker, before, names, known, least)
         if (
             candidate
             and found
@@ -149,12 +155,17 @@ def _candidate(
     antecedent: str | None,
     names: frozenset[str],
     known: Sequence[Recall],
+    least: float,
 ) -> Candidate | None:
-    if not languages.is_english(clause.text):
+    english, reading = languages.is_english(clause.text), None
+    if not english:
         reading = languages.read(clause.text, speaker)
-    else:
-        reading = read(clause.text, speaker, antecedent, names)
-        reading = _tied(reading, clause, speaker, names, known)
+    elif not clause.loose:
+        reading = _tied(read(clause.text, speaker, antecedent, names), clause, speaker, names, known)
+    guessed = english and reading is None and probability(clause.text, names) >= least
+    if guessed:
+        pointed = antecedent if _points_back(clause.text) else None
+        reading = Reading(mentioned(clause.text) or _named(clause.text, names) or pointed or speaker)
     if reading is None or not stems(clause.text) or _vague(reading, clause):
         return None
     rule = slot(reading.attribute) if reading.attribute else None
@@ -167,7 +178,7 @@ def _candidate(
         quote=clause.quote,
         message_id=message.id,
         importance=_importance(clause, reading, rule.importance if rule else None),
-        confidence=0.5 if reading.hedged else 0.9 if reading.attribute else 0.7,
+        confidence=0.5 if reading.hedged else 0.9 if reading.attribute else 0.6 if guessed else 0.7,
         polarity="retract" if reading.retract else "assert",
         history=reading.history,
     )
