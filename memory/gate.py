@@ -11,7 +11,9 @@ from sharpwave.memory.extract.clauses import (
     LONGEST_SENTENCE,
     READ_AT_MOST,
     asked_to_keep,
+    before_question,
     first_person,
+    may_state,
     opened,
     split,
     states,
@@ -19,8 +21,12 @@ from sharpwave.memory.extract.clauses import (
     telegraphic,
 )
 from sharpwave.memory.extract.endings import ends
+from sharpwave.memory.extract.quoting import is_speech, speaks_as
+from sharpwave.memory.extract.telling import probability
 from sharpwave.memory.records import Turn
 
+LEAST_LIKELY = 0.6
+"""Probability of telling something from which a clause is worth reading; less than makes rules keep it."""
 _LETTERS = re.compile(r"[^\W\d_]")
 _BEAT = re.compile(
     r"^\W*(?:heartbeat|ping|pong|keep-?alive|health-?check|status|tick|test(?:ing)?|ack|beep|cron)\b", re.IGNORECASE
@@ -58,7 +64,13 @@ def may_tell(sentence: str) -> bool:
         return False
     if not languages.is_english(sentence):
         return len(sentence) > 3 and not languages.asks(sentence) and not languages.is_courtesy(sentence)
-    return any(_clausemay_tell(clause) for clause in split(sentence)) or _asks_with_news(sentence)
+    return any(_clausemay_tell(clause) for clause in split(sentence)) or _asks_with_news(sentence) or _guessed(sentence)
+
+
+def _guessed(sentence: str) -> bool:
+    """Whether a clause that states nothing by its form is rather likely to tell something than not."""
+    said = (before_question(opened(clause)) for clause in split(sentence) if not speaks_as(clause))
+    return not is_speech(sentence) and any(may_state(one) and probability(one) >= LEAST_LIKELY for one in said)
 
 
 def _clausemay_tell(quote: str) -> bool:

@@ -1,5 +1,6 @@
 """Troubles that other memory systems have had with poisoned text, foreign ids, odd names and secrets."""
 
+import ctypes
 import json
 import logging
 import sys
@@ -286,6 +287,18 @@ def test_a_user_may_keep_secrets_and_nobody_else_does_by_that(store: MemoryStore
     assert not any(PASSWORD in u.text for u in store.utterances("bo"))
 
 
+@pytest.fixture
+def blank_memory() -> Iterator[None]:
+    """Let malloc overwrite what is freed: hnswlib saves whole blocks, also the bytes of them that it has not written to."""
+    perturb, libc = -6, ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(perturb, 0xA5)
+    yield
+    if hasattr(libc, "mallopt"):
+        libc.mallopt(perturb, 0)
+
+
+@pytest.mark.usefixtures("blank_memory")
 def test_chat_says_what_was_masked_and_only_the_conversation_itself_holds_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -207,8 +207,9 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     gone = other_values(candidate.text, part_about(candidate.text, target.text))
     kept = _standing(target.text, gone) if gone else target.text
-    if not kept:
+    if not kept and not lost & _named(target):
         return decision
+    kept = kept or target.text
     joined = f"{kept.rstrip(' .;')}. {new}"
     why = f"merged: the new text would have lost {', '.join(sorted(lost))}"
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
@@ -234,11 +235,18 @@ def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozens
         lost -= _phrase(target)
     fresh = details(new) - details(target.text)
     exact = stems(" ".join(details(target.text) & details(f". {part_about(candidate.text, target.text)}")))
+    if len(lost & _named(target)) > len(fresh) + 1:  # a detail takes the place of one, or of two that go together
+        return lost
     if fresh and lost <= exact and (replaces or candidate.attribute is None or target.attribute is None):
         return frozenset()
     if replaces and len(lost) == 1 and not lost & exact:
         return frozenset()
     return frozenset() if _replaced(target, candidate, lost, turn) else lost
+
+
+def _named(target: Memory) -> frozenset[str]:
+    """Names, numbers and days of a memory."""
+    return stems(" ".join(details(target.text)))
 
 
 def _replaced(target: Memory, candidate: Candidate, lost: frozenset[str], turn: Turn) -> bool:

@@ -129,10 +129,28 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
         return False
     if _FINISHED.search(candidate.text) and not _GOING_ON.search(memory.text):
         return False
+    if (
+        attribute is None
+        and memory.attribute in (None, "plan", "project")
+        and _only_place(thing(candidate), memory.text)
+    ):
+        return False
     if shares_object(candidate, memory):
         same = same or (attribute == "hobby" and memory.attribute in ("job", "project", "plan"))
         return same or memory.attribute is None or attribute is None or memory.attribute == "name"
     return False
+
+
+_AT = re.compile(
+    r"\b(?:at|in|near|by|outside|behind)\s+(?:(?:the|a|an|my|our|his|her|their)\s+)?(?P<place>(?:[\w'-]+\s?){1,3})",
+    re.IGNORECASE,
+)
+
+
+def _only_place(named: frozenset[str], text: str) -> bool:
+    """Whether a statement holds a thing only as the place of something else ("getting married on 20 June at the old mill")."""
+    places = frozenset(word for found in _AT.finditer(text) for word in stems(found["place"]))
+    return bool(named) and named & stems(text) <= places and len(stems(text) - places) >= 3
 
 
 def without_item(memory: Memory, candidate: Candidate) -> str | None:

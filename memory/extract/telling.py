@@ -101,20 +101,9 @@ TRAITS: Mapping[str, Trait] = {
 
 
 TIES = frozenset(
-    (
-        "I",
-        "my",
-        "kin",
-        "known name",
-        "he begins",
-        "his begins",
-        "change",
-        "number",
-        "how it stands",
-        "past day",
-        "no subject",
+    "I,my,kin,known name,he begins,his begins,change,number,how it stands,past day,no subject,verb begins,over time,today,health".split(
+        ","
     )
-    + ("verb begins", "over time", "today", "health")
 )
 """Traits that tie a clause to somebody's life. What has none of them ("the capital of Peru is Lima") may be true of the world."""
 
