@@ -329,6 +329,44 @@ def test_a_fuller_statement_in_other_words_takes_the_place_and_the_slot() -> Non
     assert [d.op for d in decide(piano[1], piano[0], cosine=0.9)] == ["ADD"]
 
 
+def test_a_place_that_closes_ends_nothing_that_was_to_happen_there() -> None:
+    wedding = "Kim and I are marrying on 3 July at the old barn.", "The barn has closed down for good."
+    assert "DELETE" not in [d.op for d in decide(wedding[1], wedding[0], cosine=0.6)]
+    assert [d.op for d in decide("The gym closed down.", "I go to the gym.", cosine=0.6)] == ["DELETE"]
+
+
+WHOLE = [
+    ("Ich spiele Handball.", "Ich spiele keinen Handball mehr."),
+    ("Vivo en Cádiz.", "Ya no vivo en Cádiz."),
+    ("J'ai un chien.", "Mon chien est mort en mai."),
+    ("我养了一只金毛。", "我的金毛去世了。"),
+]
+PARTS = [
+    ("Tengo un perro y un gato.", "Ya no tengo el gato."),
+    ("Je travaille à Lyon et j'habite à Vienne.", "Je ne travaille plus à Lyon."),
+    ("Ich habe ein Abo bei Netflix.", "Ich habe das Abo bei Spotify gekündigt."),
+    ("Mi padre trabaja en el puerto.", "Mi padre ya no trabaja de noche."),
+    ("Ma mère habite à Nantes.", "Ma mère n'habite plus seule."),
+    ("Ich trinke morgens Kaffee und abends Tee.", "Kaffee trinke ich keinen mehr."),
+    ("私は犬を飼っています。", "猫はもう飼っていません。"),
+]
+
+
+@pytest.mark.parametrize(("before", "said"), WHOLE)
+def test_in_other_languages_what_is_named_whole_is_taken_back(before: str, said: str) -> None:
+    assert [d.op for d in decide(said, before, cosine=0.8)] == ["DELETE"]
+
+
+@pytest.mark.parametrize(("before", "said"), PARTS)
+def test_in_other_languages_a_part_takes_nothing_else_along(before: str, said: str) -> None:
+    assert not {d.op for d in decide(said, before, cosine=0.8)} & {"DELETE", "UPDATE"}
+
+
+def test_two_facts_about_one_brother_stand_side_by_side() -> None:
+    assert [d.op for d in decide("Mi hermano es alto.", "Mi hermano es enfermero.", cosine=0.7)] == ["ADD"]
+    assert [d.op for d in decide("Mi color favorito es el verde.", "Mi color favorito es el azul.")] == ["UPDATE"]
+
+
 def test_near_vectors_confirm_only_without_another_detail() -> None:
     boiler = "Every autumn my plumber comes for the boiler.", "My plumber services the boiler in autumn."
     assert [d.op for d in decide(*boiler, cosine=0.97)] == ["NOOP"]

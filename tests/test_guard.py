@@ -117,6 +117,14 @@ def test_an_update_keeps_the_details_of_the_old_text() -> None:
         assert detail in (result.text or "")
 
 
+def test_a_changed_detail_takes_no_others_along() -> None:
+    old = memory("The weekly choir is on Wednesdays at six in the Old Hall")
+    result = guarded(decision("UPDATE", candidate("I told you six, the choir starts at quarter past seven"), old), old)
+    assert result.op == "UPDATE" and all(
+        one in (result.text or "") for one in ("Wednesdays", "Old Hall", "quarter past seven")
+    )
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

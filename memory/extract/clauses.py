@@ -199,7 +199,10 @@ _CALL_ME = _verbose(
     r"^(?:please\ |just\ |you\ can\ |everyone\ |people\ |friends\ )*(?:calls?|address"
     r"|refer\ to)\ me\ (?:as\ )?(?!back\b|when\b|a\b|an\b|later\b|at\b|on\b|if\b|crazy\b)\w"
 )
-_SECOND = _verbose(r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)")
+_SECOND = _verbose(
+    r"^(?:you|your|yours|u|ur)\b(?!\ (?:can|will)\ (?:always\ |usually\ )?(?:call|reach|find)\ me)"
+    r"|^(?:cheer|distract|entertain|wake|surprise|humou?r|bear|trust|excuse|forgive|talk|listen)\ (?:with\ |to\ )?(?:me|us)\b"
+)
 _HABITUAL = _verbose(
     r"\b(?:any\ (?:more|longer)|no\ longer|always|usually|often|every|never|generally|most\ (?:days|mornings|weekends)|for\ (?:years|months"
     r"|decades)|since|chronic\w*|constantly|mornings|weekends|\w+days)\b"
