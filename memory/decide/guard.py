@@ -207,7 +207,7 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     gone = other_values(candidate.text, part_about(candidate.text, target.text))
     kept = _standing(target.text, gone) if gone else target.text
-    if not kept and not lost & _named(target):
+    if not kept and len(lost & _named(target)) <= len(details(new) - details(target.text)):
         return decision
     kept = kept or target.text
     joined = f"{kept.rstrip(' .;')}. {new}"
@@ -235,7 +235,8 @@ def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozens
         lost -= _phrase(target)
     fresh = details(new) - details(target.text)
     exact = stems(" ".join(details(target.text) & details(f". {part_about(candidate.text, target.text)}")))
-    if len(lost & _named(target)) > len(fresh) + 1:  # a detail takes the place of one, or of two that go together
+    many = len(lost & _named(target)) > len(fresh) + 1  # a detail takes the place of one, or of two that go together
+    if many and not _told_again(target, candidate):
         return lost
     if fresh and lost <= exact and (replaces or candidate.attribute is None or target.attribute is None):
         return frozenset()
@@ -253,10 +254,13 @@ def _replaced(target: Memory, candidate: Candidate, lost: frozenset[str], turn: 
     """Whether all of the old text goes: it is told again for the most part, or it is one short clause that no longer holds."""
     if _LISTS.search(target.text):
         return False
-    said = stems(target.text) - stems(target.subject)
-    told_again = covered(said, stems(candidate.text)) >= RETOLD
     changed = phrases.replaces(candidate.text) or _corrects(candidate, turn)
-    return told_again or (changed and len(lost) <= LOST_AT_MOST)
+    return _told_again(target, candidate) or (changed and len(lost) <= LOST_AT_MOST)
+
+
+def _told_again(target: Memory, candidate: Candidate) -> bool:
+    """Whether the candidate says most of what the old text says."""
+    return covered(stems(target.text) - stems(target.subject), stems(candidate.text)) >= RETOLD
 
 
 def _replaces(candidate: Candidate, target: Memory, turn: Turn) -> bool:

@@ -440,6 +440,12 @@ _IMPERATIVE = re.compile(
 )
 
 
+_HEARSAY = _verbose(
+    r"""^(?:I|we)\ (?:just\ |also\ |recently\ )?(?:heard|read|saw|overheard|got\ wind)\b|\b(?:unverified|allegedly|apparently|rumou?rs?
+      |hearsay|supposedly)\b"""
+)
+
+
 def may_state(clause: str) -> bool:
     """Whether a clause that states nothing by its form may do so: it does not ask, suppose, play, or say what somebody says."""
     plain = quoting.unquoted(clause)
@@ -451,7 +457,7 @@ def may_state(clause: str) -> bool:
         or asks(plain)
     ):
         return False
-    excluded = (_REQUEST, _HYPOTHETICAL, _FICTION)
+    excluded = (_REQUEST, _HYPOTHETICAL, _FICTION, _HEARSAY)
     return not (_IMPERATIVE.match(said) or quoting.reports(clause, said) or any(one.search(said) for one in excluded))
 
 

@@ -13,7 +13,7 @@ def _verbose(pattern: str) -> re.Pattern[str]:
 
 
 _TEXT = r"""(?:lyrics?|quotes?|sentence|caption|bio|draft|summary|cv|r[eé]sum[eé]|e?-?mail|message|text|example|title|headline
-    |tweet|letter|scene|line|prompt|template|transcript|paragraph|article|review|ad|advert|post|note|voicemail|comment|poem
+    |tweet|letter|scene|line|prompt|template|transcript|paragraph|article|review|ad|advert|post|voicemail|(?<=the\ )note|(?<=a\ )note|(?<='s\ )note|(?<=her\ )note|(?<=his\ )note|comment|poem
     |verse|meme|sign|poster|sticker|plaque|mug|t-?shirt|postcard|invitation|essay|homework|diary|script|speech|riddle|joke
     |proverb|saying|slogan|subtitles?|horoscope|fortune\ cookie|monologue|dialogue|obituary|advertisement)"""
 """What carries a text."""
