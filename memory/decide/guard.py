@@ -207,7 +207,8 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     gone = other_values(candidate.text, part_about(candidate.text, target.text))
     kept = _standing(target.text, gone) if gone else target.text
-    if not kept and len(lost & _named(target)) <= len(details(new) - details(target.text)):
+    brought = stems(" ".join(details(new))) - stems(target.text)
+    if not kept and len(lost & _named(target)) <= len(brought):
         return decision
     kept = kept or target.text
     joined = f"{kept.rstrip(' .;')}. {new}"

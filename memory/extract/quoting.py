@@ -43,7 +43,8 @@ _SPEAKS_AS = _verbose(
     r"""^(?:(?:an?|one|another|this|that|the|my|our|his|her)\ (?:[\w']+\ ){1,4}?|[A-Z]\w+\ (?:\d+\ )?)
       (?:announced|sent|declared|shouted|yelled|texted|messaged|emailed|wrote|said|complained|admitted|confessed|replied|answered
       |promised|warned|explained|bragged|(?:kept|keeps)\ (?:saying|telling\ \w+|insisting))\ (?:me\ |us\ )?(?:that\ )?
-      (?=(?:I|we|my|our|dear)\b)"""
+      (?=(?:I|we|my|our|dear)\b)
+    |^(?:\w+\ ){1,4}(?:sent|wrote|replied|emailed)\ (?:me\ |us\ |back\ )?(?=dear\b)"""
 )
 _CARRIED = _verbose(rf"\b{_TEXT}\b[^:.!?]{{0,40}}\b(?:{_SAY}|is|was),?\ (?=(?:I|we)\b)")
 """A text is said to say something of an "I": whose, nobody knows."""
