@@ -37,9 +37,9 @@ def candidate(text: str, **more: Any) -> Candidate:
 
 def test_the_set_is_large_and_has_six_languages() -> None:
     turns = Counter(case.language for case in ALL for _ in case.turns)
-    assert turns.total() >= 1500
-    assert len(ALL) >= 450 and len(BY_ID) == len(ALL)
-    assert sum(n for language, n in turns.items() if language != "en") >= 170
+    assert turns.total() >= 2700
+    assert len(ALL) >= 700 and len(BY_ID) == len(ALL)
+    assert sum(n for language, n in turns.items() if language != "en") >= 0.2 * turns.total()
     assert set(turns) == {"en", "de", "es", "fr", "zh", "ja"}
 
 
@@ -396,12 +396,12 @@ def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
 # What the keyless default reaches on the committed set
 
 LEAST = {
-    "tune": {"precision": 0.98, "recall": 0.93, "accuracy": 0.93, "update_recall": 0.72, "delete_recall": 0.8},
-    "held": {"precision": 0.95, "recall": 0.94, "accuracy": 0.91, "update_recall": 0.81, "delete_recall": 0.8},
+    "tune": {"precision": 0.97, "recall": 0.9, "accuracy": 0.85, "update_recall": 0.45, "delete_recall": 0.63},
+    "held": {"precision": 0.94, "recall": 0.9, "accuracy": 0.87, "update_recall": 0.62, "delete_recall": 0.64},
 }
 MOST = {
-    "tune": {"unsupported": 0, "duplicate": 0.025, "lost": 0.01},
-    "held": {"unsupported": 0.01, "duplicate": 0.05, "lost": 0.02},
+    "tune": {"unsupported": 0.001, "duplicate": 0.04, "lost": 0.01},
+    "held": {"unsupported": 0.01, "duplicate": 0.04, "lost": 0.02},
 }
 
 
