@@ -21,8 +21,8 @@ from sharpwave.memory.extract.clauses import (
     telegraphic,
 )
 from sharpwave.memory.extract.endings import ends
+from sharpwave.memory.extract.likely import probability
 from sharpwave.memory.extract.quoting import is_speech, speaks_as
-from sharpwave.memory.extract.telling import probability
 from sharpwave.memory.records import Turn
 
 LEAST_LIKELY = 0.6

@@ -33,7 +33,7 @@ class Clause:
     follows: bool = False
     """The clause comes right after another one that states something."""
     loose: bool = False
-    """It states nothing by its form, and may do so all the same (see `telling`)."""
+    """It states nothing by its form, and may do so all the same (see `likely`)."""
 
 
 def _verbose(pattern: str) -> re.Pattern[str]:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.endings import ends
+from sharpwave.memory.extract.likely import LEAST, probability
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
-from sharpwave.memory.extract.telling import LEAST, probability
 from sharpwave.memory.meanings import telling, unsaid
 from sharpwave.memory.phrases import changes, corrects, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
@@ -69,7 +69,7 @@ class RulesExtractor:
     name = "rules/1"
 
     def __init__(self, least: float = LEAST) -> None:
-        """Read by rules, and keep from which probability on what no rule reads (see `telling`); above 1 nothing of that."""
+        """Read by rules, and keep from which probability on what no rule reads (see `likely`); above 1 nothing of that."""
         self._least = least
 
     def extract(self, turn: Turn, known: Sequence[Recall]) -> list[Candidate]:

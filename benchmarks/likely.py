@@ -1,7 +1,7 @@
-"""Fit the weights by which a clause that no rule reads is taken for a fact (see `memory.extract.telling`).
+"""Fit the weights by which a clause that no rule reads is taken for a fact (see `memory.extract.likely`).
 
-    python -m sharpwave.benchmarks.telling --json             # cross-validation
-    python -m sharpwave.benchmarks.telling --write            # fit to all of the tune part, and keep the weights
+    python -m sharpwave.benchmarks.likely --json             # cross-validation
+    python -m sharpwave.benchmarks.likely --write            # fit to all of the tune part, and keep the weights
 
 Each clause of the labelled tune part (English) that may tell something, and from which rules take nothing, is one example; it
 is a fact where it shares half of the shorter of the two with a labelled one. Clauses that may be kept or not are left out.
@@ -19,7 +19,7 @@ import numpy as np
 
 from sharpwave.benchmarks.labelled import Case, LabelledTurn, load
 from sharpwave.benchmarks.scoring import about
-from sharpwave.memory.extract import languages, telling
+from sharpwave.memory.extract import languages, likely
 from sharpwave.memory.extract.clauses import clauses
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.records import Candidate, Message, Turn
@@ -55,7 +55,7 @@ def _of_turn(case: str, turn: LabelledTurn, names: set[str], rules: RulesExtract
         meant = [fact for fact in turn.facts if about(said, fact.text, turn.user)]
         if read or not languages.is_english(clause.text) or (meant and all(fact.op is None for fact in meant)):
             continue
-        yield Example(case, clause.text, telling.traits(clause.text, names), bool(meant))
+        yield Example(case, clause.text, likely.traits(clause.text, names), bool(meant))
 
 
 def fitted(traits: np.ndarray, facts: np.ndarray) -> np.ndarray:
@@ -64,9 +64,9 @@ def fitted(traits: np.ndarray, facts: np.ndarray) -> np.ndarray:
     weights = np.zeros(rows.shape[1])
     ridge = np.r_[np.full(rows.shape[1] - 1, RIDGE), 1e-6]
     for _ in range(50):
-        likely = 1 / (1 + np.exp(-rows @ weights))
-        slope = rows.T @ (likely - facts) + ridge * weights
-        curve = (rows * np.maximum(likely * (1 - likely), 1e-6)[:, None]).T @ rows + np.diag(ridge)
+        odds = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (odds - facts) + ridge * weights
+        curve = (rows * np.maximum(odds * (1 - odds), 1e-6)[:, None]).T @ rows + np.diag(ridge)
         step = np.linalg.solve(curve, slope)
         weights -= step
         if np.abs(step).max() < 1e-6:
@@ -80,13 +80,13 @@ def cross_validated(found: Sequence[Example]) -> dict[str, Any]:
     cases = sorted({one.case for one in found})
     folds = dict(zip(cases, np.random.default_rng(0).integers(0, FOLDS, len(cases)), strict=True))
     fold = np.array([folds[one.case] for one in found])
-    likely = np.zeros(len(found))
+    odds = np.zeros(len(found))
     for k in range(FOLDS):
         weights = fitted(traits[fold != k], facts[fold != k])
-        likely[fold == k] = 1 / (1 + np.exp(-np.c_[traits[fold == k], np.ones((fold == k).sum())] @ weights))
+        odds[fold == k] = 1 / (1 + np.exp(-np.c_[traits[fold == k], np.ones((fold == k).sum())] @ weights))
     taken = {
-        least: {"found": int(facts[likely >= least].sum()), "false": int((1 - facts)[likely >= least].sum())}
-        for least in (0.5, 0.6, 0.7, telling.LEAST, 0.8, 0.9)
+        least: {"found": int(facts[odds >= least].sum()), "false": int((1 - facts)[odds >= least].sum())}
+        for least in (0.5, 0.6, 0.7, likely.LEAST, 0.8, 0.9)
     }
     return {"clauses": len(found), "facts": int(facts.sum()), "by_least_probability": taken}
 
@@ -104,8 +104,8 @@ def main() -> None:
     found = list(examples(load("tune")))
     result = cross_validated(found)
     if given.write:
-        weights = dict(zip((*telling.TRAITS, "bias"), fitted(*_arrays(found)).round(3).tolist(), strict=True))
-        Path(telling.__file__).with_suffix(".json").write_text(json.dumps(weights, indent=2) + "\n", "utf-8")
+        weights = dict(zip((*likely.TRAITS, "bias"), fitted(*_arrays(found)).round(3).tolist(), strict=True))
+        Path(likely.__file__).with_suffix(".json").write_text(json.dumps(weights, indent=2) + "\n", "utf-8")
     print(json.dumps(result, indent=2) if given.json else result)
 
 

@@ -3,7 +3,7 @@
 Logistic regression over a few dozen traits of a clause: whether it holds a number or a name, speaks of a change, a mood, the
 person addressed… People tell most things in passing and in no set form ("the commute is so much shorter from here"), of
 which rules find little. What is kept for this is kept word by word, without a slot. English. The weights were fitted by
-`python -m sharpwave.benchmarks.telling`.
+`python -m sharpwave.benchmarks.likely`.
 """
 
 import json

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sharpwave.benchmarks import telling as fitting
+from sharpwave.benchmarks import likely as fitting
 from sharpwave.benchmarks.labelled import load
-from sharpwave.memory.extract import telling
+from sharpwave.memory.extract import likely
 from sharpwave.memory.extract.clauses import before_question
 from sharpwave.memory.extract.rules import RulesExtractor
 from sharpwave.memory.gate import worth_reading
@@ -22,7 +22,7 @@ def turn_of(text: str) -> Turn:
     return Turn(owner="ana", thread="t1", messages=(Message(id="m1", role="user", text=text),), said_at=WHEN)
 
 
-def extract(text: str, least: float = telling.LEAST) -> list[Candidate]:
+def extract(text: str, least: float = likely.LEAST) -> list[Candidate]:
     return RulesExtractor(least).extract(turn_of(text), [])
 
 
@@ -73,7 +73,7 @@ def test_a_question_at_the_end_is_cut_off() -> None:
 
 def test_known_names_make_a_clause_likelier() -> None:
     text = "olive is on thyroid tablets"
-    assert telling.probability(text, {"olive"}) > telling.probability(text)
+    assert likely.probability(text, {"olive"}) > likely.probability(text)
 
 
 def test_the_weights_are_those_that_the_labelled_dialogues_give() -> None:
@@ -81,13 +81,13 @@ def test_the_weights_are_those_that_the_labelled_dialogues_give() -> None:
     weights = fitting.fitted(
         np.array([one.traits for one in found], float), np.array([one.fact for one in found], float)
     )
-    kept = json.loads(Path(telling.__file__).with_suffix(".json").read_text("utf-8"))
-    assert list(kept) == [*telling.TRAITS, "bias"] and set(telling.TRAITS) >= telling.TIES
+    kept = json.loads(Path(likely.__file__).with_suffix(".json").read_text("utf-8"))
+    assert list(kept) == [*likely.TRAITS, "bias"] and set(likely.TRAITS) >= likely.TIES
     assert np.allclose(list(kept.values()), weights, atol=2e-3)
 
 
 def test_in_cross_validation_it_finds_half_of_what_rules_leave_and_is_right() -> None:
     found = fitting.cross_validated(list(fitting.examples(load("tune"))))
-    taken = found["by_least_probability"][telling.LEAST]
+    taken = found["by_least_probability"][likely.LEAST]
     assert taken["found"] >= 0.45 * found["facts"]
     assert taken["false"] <= 0.05 * taken["found"]
