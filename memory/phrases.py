@@ -81,6 +81,7 @@ def straight(text: str) -> str:
 _PLAIN = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "\u00a0": " "})
 
 
+@lru_cache(maxsize=4096)
 def expanded(text: str) -> str:
     """Return `text` with contractions written out and single spaces ("I'm" as "I am", "can't" as "can not")."""
     text = _SPACE.sub(" ", straight(text)).strip()
