@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sharpwave.memory.decide.guard import guard, looks_like_instruction
-from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Recall, Turn
+from sharpwave.memory.records import Candidate, Decision, Memory, Message, Operation, Recall, Score, Turn
 
 WHEN = datetime(2026, 3, 1, tzinfo=UTC)
 SLOT = {"attribute": "home_city", "value": "Oslo"}
@@ -115,6 +115,38 @@ def test_an_update_keeps_the_details_of_the_old_text() -> None:
     assert result.op == "UPDATE"
     for detail in ("golden retriever", "Biscuit", "May 2021", "chicken", "beef"):
         assert detail in (result.text or "")
+
+
+HOME = memory("I live in Ghent, right by the canal")
+BOSS = memory("My boss is Teresa")
+ALLERGY = memory("I'm allergic to penicillin", attribute="allergy", value="penicillin")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cosine", "op"),
+    [
+        (HOME, candidate("we're in Antwerp as of last week"), 0.4, "UPDATE"),
+        (HOME, candidate("we're in Antwerp as of last week"), 0.2, "ADD"),
+        (BOSS, candidate("Farah took over from her", subject="Teresa"), 0.4, "UPDATE"),
+        (ALLERGY, candidate("nuts make her ill", subject="sister"), 0.6, "ADD"),
+        (ALLERGY, candidate("I moved to Bonn", attribute="home_city", value="Bonn"), 0.6, "ADD"),
+    ],
+)
+def test_without_a_common_word_only_the_nearest_memory_may_be_changed(
+    old: Memory, new: Candidate, cosine: float, op: str
+) -> None:
+    turn = Turn(owner="ana", thread="t1", messages=(Message(id="m1", role="user", text=new.quote),), said_at=WHEN)
+    for beside, expected in ((0.1, op), (0.7, "ADD")):
+        near = [near_by(old, cosine), near_by(memory("I keep bees"), beside)]
+        [result] = guard([decision("UPDATE", new, old)], [near], turn)
+        assert result.op == expected
+
+
+def near_by(kept: Memory, cosine: float) -> Recall:
+    parts = Score(cosine=cosine)
+    return Recall(
+        id=kept.id, store="semantic", text=kept.text, said_at=kept.valid_from, score=0.5, memory=kept, parts=parts
+    )
 
 
 def test_a_changed_detail_takes_no_others_along() -> None:

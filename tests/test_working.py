@@ -483,7 +483,7 @@ def test_what_left_the_window_can_be_recalled(store: MemoryStore, scripted: Make
     )
     say(agent, "Yesterday Benedikt showed Clara the lighthouse.")
     for n in range(12):
-        say(agent, f"Cat number {n} sleeps on the sofa, and it snores a little all day long.")
+        say(agent, f"Please count slowly from {n} upwards, and say each number twice, without a pause.")
     state = say(agent, "What did Benedikt show Clara?")
     shown = model.calls[-1]
     assert not any("lighthouse" in message.text for message in shown[1:])
