@@ -78,8 +78,11 @@ class Ledger:
     @contextmanager
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
         try:
-            with self._engine.connect().execution_options(writes=writes) as connection, connection.begin():
-                yield connection
+            with self._engine.connect() as connection:
+                if writes:
+                    connection.execution_options(writes=True)
+                with connection.begin():
+                    yield connection
         except (OperationalError, sqlite3.OperationalError) as error:
             raise StoreError(_explain(self.path, str(getattr(error, "orig", error)))) from error
         except (DatabaseError, sqlite3.DatabaseError) as error:
