@@ -11,9 +11,8 @@ from sharpwave.memory.extract.clauses import (
     LONGEST_SENTENCE,
     READ_AT_MOST,
     asked_to_keep,
-    before_question,
+    clauses,
     first_person,
-    may_state,
     opened,
     split,
     states,
@@ -22,7 +21,6 @@ from sharpwave.memory.extract.clauses import (
 )
 from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.likely import probability
-from sharpwave.memory.extract.quoting import is_speech, speaks_as
 from sharpwave.memory.records import Turn
 
 LEAST_LIKELY = 0.6
@@ -69,8 +67,7 @@ def may_tell(sentence: str) -> bool:
 
 def _guessed(sentence: str) -> bool:
     """Whether a clause that states nothing by its form is rather likely to tell something than not."""
-    said = (before_question(opened(clause)) for clause in split(sentence) if not speaks_as(clause))
-    return not is_speech(sentence) and any(may_state(one) and probability(one) >= LEAST_LIKELY for one in said)
+    return any(clause.loose and probability(clause.text) >= LEAST_LIKELY for clause in clauses(sentence))
 
 
 def _clausemay_tell(quote: str) -> bool:

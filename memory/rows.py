@@ -183,7 +183,7 @@ def nearest(
     """Yield up to `k` records that are nearest to a question, each with its score, best first.
 
     The score is the cosine (-1..1) of the vectors and half the share (0..1) of `terms` that the record holds, in which
-    rare words count more (see `keywords.idf`), as memories are found.
+    rare words count more (see `keywords.idf`), as memories are found. They are read as they are asked for, inside the view.
 
     Args:
         connection: a view of the ledger.

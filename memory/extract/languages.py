@@ -38,9 +38,9 @@ _UNREAL = re.compile(
     r"|pourrais|talvez|se\s+eu|gostaria|queria"
     r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie"
     r"|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode"
-    r"|puoi|potresti|remercie|jaja|corrige[rz]?|traduis\w*|tradúce\w*|traduce\w*|übersetz\w*|kannste|könntste|kannst|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
+    r"|puoi|potresti|remercie|jaja|corrige[rz]?|traduis\w*|tradúce\w*|traduce\w*|übersetz\w*|kannste|könntste|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
     r"|tu\s+peux|tu\s+pourrais|vous\s+pouvez|fais-moi|aide-moi|dis-moi|stp|svp|s['’]il\s+(?:te|vous)\s+plaît|ayúdame|dime|hazme"
-    r"|explícame|por\s+favor|me\s+ajuda|por\s+favor|aiutami|dimmi|per\s+favore)\b"
+    r"|explícame|por\s+favor|me\s+ajuda|aiutami|dimmi|per\s+favore)\b"
     r"|如果|要是|也许|可能|想象|假装|请|帮我|给我|可不可以|改得|改成|翻译|教えて|くれ(?:る|ない|ませんか|$)|てほしい|羡慕|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
     re.IGNORECASE,
 )
@@ -89,11 +89,11 @@ _OVER = re.compile(
 )
 _GIVEN_UP = re.compile(
     r"\b(?:gestorben|verstorben|tot|gekündigt|aufgegeben|aufgehört|abgesagt|verkauft|geschmissen|murió|muerto|falleció|dejé|vendí"
-    r"|cancelé|mort\w*|décédé\w*|quitté|arrêté|vendu|annulé|mort[oa]|morreu)\b",
+    r"|cancelé|mort\w*|décédé\w*|quitté|arrêté|vendu|annulé|morreu)\b",
     re.IGNORECASE,
 )
 _DOING = frozenset(
-    "spiele lerne mache gehe treibe fahre besitze joue apprends fais vais juego aprendo hago voy practico toco jogo aprendo faço"
+    "spiele lerne mache gehe treibe fahre besitze joue apprends fais vais juego aprendo hago voy practico toco jogo faço"
     " gioco imparo faccio suono besuche".split()
 )
 """What one does with what one may give up."""

@@ -17,8 +17,8 @@ from sharpwave.memory.extract.slotting import mentioned
 from sharpwave.memory.phrases import straight
 
 LEAST = 0.9
-"""Probability from which a clause is kept. In ten-fold cross-validation by dialogues on the labelled tune part, three in five of
-the facts that rules do not read are found so, and of what is found in this way 19 in 20 are facts."""
+"""Probability from which a clause is kept. In ten-fold cross-validation by dialogues on the labelled tune part, more than half of
+the facts among the clauses that rules leave are found so (176), with 5 clauses that are none."""
 
 KNOWN = "known name"
 
