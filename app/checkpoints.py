@@ -10,11 +10,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from sharpwave.graphs import threads_of
 from sharpwave.memory.erase import compact
 from sharpwave.memory.errors import StoreError
+from sharpwave.memory.sql import BUSY_SECONDS, write_ahead
 from sharpwave.memory.traces import holder
 
 FILE = "checkpoints.sqlite3"
-BUSY_SECONDS = 30
-"""How long a write waits for another process."""
 
 _STALE = """
 DELETE FROM checkpoints WHERE (thread_id, checkpoint_ns, checkpoint_id) IN (
@@ -51,6 +50,7 @@ def open_checkpointer(home: Path) -> Iterator[SqliteSaver]:
         raise StoreError(f"{path} cannot be used: {error.strerror}. Choose another folder with --home.") from error
     try:
         with closing(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)) as connection:
+            write_ahead(connection)
             saver = SqliteSaver(connection)
             saver.setup()
             yield saver

@@ -31,6 +31,7 @@ from sqlalchemy.exc import DatabaseError
 
 from sharpwave.memory import keywords
 from sharpwave.memory.errors import StoreError
+from sharpwave.memory.sql import BUSY_SECONDS, write_ahead
 
 metadata = MetaData()
 
@@ -399,7 +400,6 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
 
 
 PRAGMAS = (
-    "journal_mode = WAL",
     "synchronous = FULL",
     "secure_delete = ON",
     "foreign_keys = ON",
@@ -419,11 +419,12 @@ def connect(path: Path) -> Engine:
         raise StoreError(
             f"The ledger {path} cannot be written: {error.strerror}. Choose another folder with --home."
         ) from error
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": 30, "check_same_thread": False})
+    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def _configure(connection, _record) -> None:  # type: ignore[no-untyped-def]
         connection.isolation_level = None
+        write_ahead(connection)
         for pragma in PRAGMAS:
             connection.execute(f"PRAGMA {pragma}")
 

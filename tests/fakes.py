@@ -1,9 +1,13 @@
-"""Stand-ins for tests: a chat model that follows a script, and an embedder that needs no files."""
+"""Stand-ins for tests: a chat model that follows a script, an embedder without files, a database that is busy."""
 
 import hashlib
 import json
 import re
+import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -112,3 +116,17 @@ class HashEmbeddings(Embeddings):
 
 
 Step = str | AIMessage | BaseException | Callable[[list[BaseMessage]], str]
+
+
+@contextmanager
+def being_made(path: Path) -> Iterator[None]:
+    """Hold a new database as a process does that makes its tables, for the first moments of a block."""
+    held = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    held.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.2, held.execute, ["COMMIT"])
+    release.start()
+    try:
+        yield
+    finally:
+        release.join()
+        held.close()

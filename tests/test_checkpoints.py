@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, TypedDict
 
 import pytest
+from fakes import being_made
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph
@@ -32,6 +33,11 @@ def say(saver: SqliteSaver, user: str, thread: str, text: str) -> list[str]:
 def rows(home: Path, table: str) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(home / FILE)) as connection:
         return connection.execute(f"SELECT thread_id, checkpoint_id FROM {table} ORDER BY 1, 2").fetchall()
+
+
+def test_a_new_file_that_another_process_is_making_is_waited_for(tmp_path: Path) -> None:
+    with being_made(tmp_path / FILE), open_checkpointer(tmp_path) as saver:
+        assert say(saver, "ana", "t1", "one") == ["one", "heard one"]
 
 
 def test_a_conversation_goes_on_after_reopening(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from fakes import HashEmbeddings
+from fakes import HashEmbeddings, being_made
 from sqlalchemy import Connection, event
 from sqlalchemy.exc import IntegrityError
 
@@ -205,6 +205,14 @@ def test_an_empty_file_becomes_a_ledger(path: Path) -> None:
     opened.close()
 
 
+def test_a_new_file_that_another_process_is_making_is_waited_for(path: Path) -> None:
+    with being_made(path):
+        opened = Ledger(path)
+    note(opened, "because")
+    assert reasons(opened) == ["because"]
+    opened.close()
+
+
 def test_a_home_that_cannot_be_a_folder_is_refused_by_name(tmp_path: Path) -> None:
     file, loop = tmp_path / "file", tmp_path / "loop"
     file.write_text("x")
@@ -220,7 +228,7 @@ READ_ONLY = """
 import os, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from fakes import HashEmbeddings
+from fakes import HashEmbeddings, being_made
 from sharpwave.memory.errors import StoreError
 from sharpwave.memory.store import MemoryStore
 import chromadb
