@@ -8,31 +8,42 @@ from functools import lru_cache
 
 from sharpwave.memory import evidence
 
-_CONTRACTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), put)
-    for pattern, put in (
-        (r"\b(?:can't|cant|cannot)\b", "can not"),
-        (r"\b(?:won't|wont)\b", "will not"),
-        (r"\bain't\b", "am not"),
-        (r"\b(do|does|did|is|are|was|were|have|has|had|would|could|should)n'?t\b", r"\1 not"),
-        (r"\b(?:i'?m|ima)\b(?!\.)", "I am"),
-        (r"\b(I|we|you|they)'?ve\b", r"\1 have"),
-        (r"\b(we|you|they)'re\b", r"\1 are"),
-        (r"\b(I|we|you|he|she|it|they|that|there)'ll\b", r"\1 will"),
-        (r"\b(I|we|you|he|she|they)'d\b", r"\1 would"),
-        (r"\b(he|she|it|that|there|who|what|where)'s\b", r"\1 is"),
-        (r"'s (?=(?:been|gone|got|left|died|moved|become|turned|started|stopped)\b)", " has "),
-        (
-            r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|my|our|done|history|finished|no|all|back|on|called|named|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)",
-            " is ",
-        ),
-        (r"\b(gonna)\b", "going to"),
-        (r"\b(wanna)\b", "want to"),
-        (r"\b(gotta)\b", "have to"),
-        (r"\banymore\b", "any more"),
-        (r"\bfavorites?\b|\bfav(?:e|s|es)?\b", "favourite"),
-        (r"\bgotten\b", "got"),
-    )
+_WRITTEN_OUT: dict[str, tuple[int, str]] = {
+    **dict.fromkeys(("can't", "cant", "cannot"), (0, "can not")),
+    **dict.fromkeys(("won't", "wont"), (0, "will not")),
+    "ain't": (0, "am not"),
+    **dict.fromkeys(("i'm", "im", "ima"), (0, "I am")),
+    **{
+        f"{verb}{ending}": (len(verb), " not")
+        for verb in "do does did is are was were have has had would could should".split()
+        for ending in ("n't", "nt")
+    },
+    **{
+        f"{word}'{ending}": (len(word), f" {verb}")
+        for ending, verb, words in (
+            ("ve", "have", "i we you they"),
+            ("re", "are", "we you they"),
+            ("ll", "will", "i we you he she it they that there"),
+            ("d", "would", "i we you he she they"),
+            ("s", "is", "he she it that there who what where"),
+        )
+        for word in words.split()
+    },
+    **{f"{word}ve": (len(word), " have") for word in ("i", "we", "you", "they")},
+    "gonna": (0, "going to"),
+    "wanna": (0, "want to"),
+    "gotta": (0, "have to"),
+    "anymore": (0, "any more"),
+    **dict.fromkeys("favorite favorites fav fave favs faves".split(), (0, "favourite")),
+    "gotten": (0, "got"),
+}
+"""What stands for a contraction, in lower case: how many of its letters stay, and what follows them."""
+_TOKEN = re.compile(r"\w+(?:'\w+)?")
+_HAS = re.compile(r"'s (?=(?:been|gone|got|left|died|moved|become|turned|started|stopped)\b)", re.IGNORECASE)
+_IS = re.compile(
+    r"'s (?=(?:an?|the|not|now|just|mine|ours|over|off|dead|left|my|our|done|history|finished|no|all|back|on|called|named"
+    r"|allergic|based|from|in|at|turning|\w+ing|\w+ed)\b)",
+    re.IGNORECASE,
 )
 _ADVERBS = re.compile(
     r"\b(?:really|just|actually|now|currently|still|also|very|quite|recently|finally|already|basically|honestly"
@@ -84,10 +95,14 @@ _PLAIN = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"
 @lru_cache(maxsize=4096)
 def expanded(text: str) -> str:
     """Return `text` with contractions written out and single spaces ("I'm" as "I am", "can't" as "can not")."""
-    text = _SPACE.sub(" ", straight(text)).strip()
-    for pattern, put in _CONTRACTIONS:
-        text = pattern.sub(put, text)
-    return text
+    plain = _TOKEN.sub(_written_out, _SPACE.sub(" ", straight(text)).strip())
+    return _IS.sub(" is ", _HAS.sub(" has ", plain)) if "'s " in plain.casefold() else plain
+
+
+def _written_out(token: re.Match[str]) -> str:
+    word = token[0]
+    letters, rest = _WRITTEN_OUT.get(word.casefold(), (len(word), ""))
+    return word[:letters] + rest
 
 
 _ASIDE = re.compile(

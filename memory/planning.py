@@ -11,6 +11,7 @@ from sharpwave.memory import concluding, deriving, episodic, insights, merging, 
 from sharpwave.memory.kinds import Episode, Procedure, Session
 from sharpwave.memory.practice import followed, has_calls, task_of
 from sharpwave.memory.records import Memory, Utterance
+from sharpwave.memory.schema import LEARNED_FROM, TAUGHT_BY
 from sharpwave.memory.sql import fetch
 
 ASKED = 5
@@ -124,12 +125,7 @@ def _to_learn(connection: Connection, number: int, owner: str) -> Iterator[Part]
 
 def untaught(connection: Connection, number: int, owner: str, ids: Sequence[str] | None = None) -> list[Episode]:
     """Return the episodes, all or of these `ids`, that a procedure may be learned from, and that none has counted."""
-    # What a procedure counts is the last that it has learned from: each event tells of one episode.
-    statement = """
-        SELECT DISTINCT json_extract(detail, '$.row_after.learned_from[#-1]') FROM events
-        WHERE owner = ? AND op IN ('PROCEDURE', 'COUNT', 'PROMOTE', 'DEMOTE')
-    """
-    done = {one for (one,) in fetch(connection, statement, (number,))}
+    done = _taught(connection, number, ids)
     done |= concluding.considered(connection, number, "procedures")
     known = rows.find(connection, number, owner, Procedure)
     return [
@@ -143,6 +139,13 @@ def untaught(connection: Connection, number: int, owner: str, ids: Sequence[str]
             or (episode.outcome == "failure" and any(followed(one, episode) for one in known))
         )
     ]
+
+
+def _taught(connection: Connection, number: int, ids: Sequence[str] | None) -> set[str]:
+    """Return the episodes, all or of these `ids`, that a procedure has counted: each event tells of one, the last learned from."""
+    among = "" if ids is None else f" AND {LEARNED_FROM} IN (SELECT value FROM json_each(?))"
+    statement = f"SELECT DISTINCT {LEARNED_FROM} FROM events WHERE owner = ? AND {TAUGHT_BY}{among}"
+    return {one for (one,) in fetch(connection, statement, (number, *([] if ids is None else [json.dumps(ids)])))}
 
 
 def _to_understand(connection: Connection, number: int, owner: str, newest: Sequence[Memory]) -> Iterator[Part]:

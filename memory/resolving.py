@@ -1,6 +1,7 @@
 """Resolving names: which of the entities that are known is meant, by name, alias, role, the company it is named in, and recency."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from sqlalchemy import Connection
 from sharpwave.memory.grams import Gram, Words
 from sharpwave.memory.sql import fetch
 
+LATEST = 200
+"""Memories of an entity that are looked at for who is named beside it: somebody in each of ten thousand needs no more."""
 _AMONG = "(SELECT value FROM json_each(?))"
 
 
@@ -60,22 +63,25 @@ def group_of(connection: Connection, owner: int, entity: str) -> list[str]:
     return group
 
 
+_TOGETHER = f"""
+    SELECT x.entity, count(*)
+    FROM (SELECT memory_id FROM mentions WHERE owner = ? AND entity = ? ORDER BY memory_id DESC LIMIT ?) y
+    JOIN mentions x ON x.owner = ? AND x.memory_id = y.memory_id WHERE x.entity IN {_AMONG} GROUP BY x.entity
+"""
+
+
 def choose(connection: Connection, owner: int, among: Sequence[Known], beside: Iterable[str] = ()) -> Known:
     """Return which of several entities of one name is meant.
 
-    The one that memories name most often together with those `beside` it; of equals the one spoken of last. One that was
-    merged counts as what it was merged into, and that one is preferred.
+    The one that memories name most often together with those `beside` it, going by the `LATEST` of each; of equals the one
+    spoken of last. One that was merged counts as what it was merged into, and that one is preferred.
     """
     if len({one.root for one in among}) == 1:
         return next((one for one in among if one.id == one.root), among[0])
-    together = dict.fromkeys((one.id for one in among), 0)
-    near = [entity for entity in beside if entity not in together]
-    if near:
-        statement = f"""
-            SELECT x.entity, count(*) FROM mentions y JOIN mentions x ON x.owner = y.owner AND x.memory_id = y.memory_id
-            WHERE y.owner = ? AND y.entity IN {_AMONG} AND x.entity IN {_AMONG} GROUP BY x.entity
-        """
-        together |= dict(fetch(connection, statement, (owner, json.dumps(near), json.dumps(list(together)))))
+    ids = [one.id for one in among]
+    together = Counter[str]()
+    for entity in (one for one in beside if one not in ids):
+        together.update(dict(fetch(connection, _TOGETHER, (owner, entity, LATEST, owner, json.dumps(ids)))))
     return max(among, key=lambda one: (together[one.id], one.last_seen, one.id))
 
 

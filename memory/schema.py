@@ -294,6 +294,12 @@ OF_THE_USER = "current AND status = 'active' AND valid_to IS NULL AND subject = 
 """Of a row of `memories`: it says what holds of the user."""
 
 
+LEARNED_FROM = "json_extract(detail, '$.row_after.learned_from[#-1]')"
+"""Of a row of `events` about a procedure: the episode that it tells of."""
+TAUGHT_BY = "op IN ('PROCEDURE', 'COUNT', 'PROMOTE', 'DEMOTE')"
+"""Of a row of `events`: a procedure was learned, or has counted an episode."""
+
+
 PINNED = "current AND status = 'active' AND json_extract(record, '$.pinned')"
 """Of a row of `memories`: it is pinned, and holds."""
 
@@ -385,6 +391,11 @@ def _ranking(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX utterances_ranked ON utterances (row, term_count, window_term_count)")
 
 
+def _teaching(connection: Connection) -> None:
+    """Tell from an index which episodes procedures have counted."""
+    connection.exec_driver_sql(f"CREATE INDEX events_taught ON events (owner, {LEARNED_FROM}) WHERE {TAUGHT_BY}")
+
+
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _first,
     _usage,
@@ -396,6 +407,7 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     _runs,
     _rerankers,
     _ranking,
+    _teaching,
 )
 
 
