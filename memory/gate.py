@@ -7,6 +7,7 @@ import re
 
 from sharpwave.memory.evidence import asks, own_words, sentences
 from sharpwave.memory.extract import languages
+from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.extract.clauses import (
     LONGEST_SENTENCE,
     READ_AT_MOST,
@@ -66,8 +67,9 @@ def may_tell(sentence: str) -> bool:
 
 
 def _guessed(sentence: str) -> bool:
-    """Whether a clause that states nothing by its form is rather likely to tell something than not."""
-    return any(clause.loose and probability(clause.text) >= LEAST_LIKELY for clause in clauses(sentence))
+    """Whether a clause that states nothing by its form is rather likely to tell something than not, or tells of a change."""
+    loose = [clause.text for clause in clauses(sentence) if clause.loose]
+    return any(probability(text) >= LEAST_LIKELY or tells_change(text) or tells_end(text) for text in loose)
 
 
 def _clausemay_tell(quote: str) -> bool:

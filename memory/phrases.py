@@ -217,7 +217,7 @@ def head(text: str) -> frozenset[str]:
 
 
 _BESIDES = re.compile(
-    r"\b(?:also|too|as well|besides|in addition|another|additional(?:ly)?|(?:a|my|our|^)\W*second|extra|both)\b",
+    r"\b(?:also|too(?! \w)|as well|besides|in addition|another|additional(?:ly)?|(?:a|my|our|^)\W*second|extra|both)\b",
     re.IGNORECASE,
 )
 

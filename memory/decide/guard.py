@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
-from sharpwave.memory.decide.sameness import is_past, same_subject, same_value
+from sharpwave.memory.decide.sameness import brings_up_another, is_past, same_subject, same_value
 from sharpwave.memory.decide.taking_back import theirs, without
 from sharpwave.memory.meanings import alike
 from sharpwave.memory.phrases import LIGHT, covered, details, stance, stems
@@ -26,6 +26,9 @@ NEAREST = 0.25
 of who lives in Ghent). Of 143 changes in our dialogues that rules miss, the nearest memory was the right one in 134, and four in
 five reach 0.3; of the other memories shown, one in seven does (all-MiniLM-L6-v2)."""
 
+WEIGHTY = 0.9
+"""Importance of a slot from which a memory is changed only by what names it."""
+
 LOST_AT_MOST = 3
 """Content words that a change may take away with the value that it replaces."""
 
@@ -40,6 +43,7 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
     " left now currently longer still recently finally actually correction"
 )
+_PRONOUN = re.compile(r"(?:he|she|they|his|her|their)\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,;.]\s|\b(?:and|but|who|which|because)\b", re.IGNORECASE)
 """More than one thing is said."""
 
@@ -199,12 +203,20 @@ def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
 
 
 def _tied(candidate: Candidate, target: Memory) -> bool:
-    """Whether two texts of which one has no slot speak of one subject, or one names what the other is about."""
-    if candidate.attribute is not None and target.attribute is not None:
+    """Whether two texts of which one has no slot speak of one subject, or one names what the other is about.
+
+    What weighs most (an allergy, an illness, a medicine, a name) is changed by nothing that does not name it.
+    """
+    slots = [attribute for attribute in (candidate.attribute, target.attribute) if attribute is not None]
+    if len(slots) == 2 or any(slot(attribute).importance >= WEIGHTY for attribute in slots):
+        return False
+    if brings_up_another(candidate, target):
         return False
     named = stems(candidate.subject) <= stems(f"{target.text} {target.value or ''}") and candidate.subject != "user"
     told = target.subject != "user" and stems(target.subject) <= stems(candidate.text)
-    return same_subject(candidate, target) or named or told
+    calls = target.subject != "user" and _PRONOUN.match(candidate.text)
+    shares = details(f". {candidate.text}") & details(f". {target.text}")
+    return bool(same_subject(candidate, target) or named or told or calls or shares)
 
 
 def _retracts(candidate: Candidate, target: Memory) -> bool:

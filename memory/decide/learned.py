@@ -15,6 +15,7 @@ from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
 from sharpwave.memory.decide.moving_on import changed, other_values
+from sharpwave.memory.decide.nearest import nearest_changed
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
 from sharpwave.memory.decide.taking_back import passes, shares_object
@@ -43,7 +44,11 @@ class LearnedPolicy:
     name = "learned/1"
 
     def __init__(
-        self, checkpoint: Checkpoint | None = None, *, rules: Policy | None = None, least: float = LEAST
+        self,
+        checkpoint: Checkpoint | None = None,
+        *,
+        rules: Policy | None = None,
+        least: float = LEAST,
     ) -> None:
         """Decide with a network.
 
@@ -73,15 +78,23 @@ class LearnedPolicy:
         return made
 
     def _instead(self, by_rules: Sequence[Decision], candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
-        """Return what the network is sure of, where the rules would only add."""
-        related = len(by_rules) > 1 or by_rules[0].op != "ADD" or by_rules[0].outdated_by is not None
-        if related or candidate.history or not _OF_ONESELF.search(candidate.text) or not is_english(candidate.text):
+        """Return what the network is sure of, or else what is told in so many words, where the rules would only add."""
+        if not asks_further(by_rules, candidate):
             return []
-        decided = self._network.decide_one(candidate, near)
-        if decided.target is None or decided.confidence < self._least:
-            return []
-        decided = _confirmed(decided, near)
-        return [] if _passing(decided, near) else [decided.model_copy(update={"policy": self.name})]
+        if _OF_ONESELF.search(candidate.text):
+            decided = self._network.decide_one(candidate, near)
+            if decided.target is not None and decided.confidence >= self._least:
+                decided = _confirmed(decided, near)
+                if not _passing(decided, near):
+                    return [decided.model_copy(update={"policy": self.name})]
+        told = nearest_changed(candidate, near, self.name)
+        return [] if told is None else [_confirmed(told, near)]
+
+
+def asks_further(by_rules: Sequence[Decision], candidate: Candidate) -> bool:
+    """Whether rules only add a statement whose relation can be guessed: English, of how it stands."""
+    related = len(by_rules) > 1 or by_rules[0].op != "ADD" or by_rules[0].outdated_by is not None
+    return not related and not candidate.history and is_english(candidate.text)
 
 
 def _passing(decided: Decision, near: Sequence[Recall]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sharpwave.memory import phrases
+from sharpwave.memory.extract.slotting import mentioned
 from sharpwave.memory.extract.values import KIN
 from sharpwave.memory.meanings import synonyms, telling, unsaid
 from sharpwave.memory.phrases import core, details, same_words, stance, stems
@@ -263,3 +264,13 @@ def repeats(candidate: Candidate, earlier: Candidate) -> bool:
         earlier.value or ""
     )
     return same and details(candidate.text) <= details(earlier.text)
+
+
+def brings_up_another(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a candidate speaks of somebody close that the memory does not: "my brother's bike got stolen" is not of mine."""
+    if memory.subject != "user" and _PRONOUN.match(candidate.text):  # "she has moved in with my aunt"
+        return False
+    return not stems(mentioned(candidate.text) or "") <= stems(f"{memory.text} {memory.subject}")
+
+
+_PRONOUN = re.compile(r"(?:he|she|they)\b", re.IGNORECASE)

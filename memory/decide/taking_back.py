@@ -66,7 +66,7 @@ _PAIRED = re.compile(
     r"\b(?:dating|seeing|together|partner|boyfriend|girlfriend|bf|gf|going out|engaged|couple|married|husband|wife|fianc\w+)\b",
     re.IGNORECASE,
 )
-_LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origin home_city home_country".split())
+LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origin home_city home_country".split())
 """What no single event that is over takes back ("the meeting is over", of who hates meetings)."""
 _BRIEF = re.compile(
     r"\b(?:is|are|was|were|been|got)\s(?:\w+ )?(?:off|over|cancell?ed|called off|done|finished|not (?:on|happening))\b.*\b(?:today|tonight|tomorrow|this (?:morning|afternoon"
@@ -106,7 +106,7 @@ def passes(candidate: Candidate, memory: Memory) -> bool:
     said = expanded(candidate.text)
     if _BRIEF.search(said) or (_ENDED.search(said) and not _PAIR.search(said) and _RECURS.search(memory.text)):
         return True
-    lasting = candidate.attribute is None and memory.attribute in _LASTING
+    lasting = candidate.attribute is None and memory.attribute in LASTING
     return lasting and _over(candidate.text) and not asks_to_forget(candidate.text)
 
 

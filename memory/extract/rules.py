@@ -8,12 +8,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from sharpwave.memory.extract import languages
+from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.likely import LEAST, probability
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
 from sharpwave.memory.meanings import telling, unsaid
-from sharpwave.memory.phrases import changes, corrects, details, expanded, head, negated, stems
+from sharpwave.memory.phrases import LIGHT, changes, corrects, details, expanded, head, negated, stems
 from sharpwave.memory.records import Candidate, Kind, Message, Recall, Turn
 from sharpwave.memory.slots import slot
 
@@ -162,7 +163,7 @@ def _candidate(
         reading = languages.read(clause.text, speaker)
     elif not clause.loose:
         reading = _tied(read(clause.text, speaker, antecedent, names), clause, speaker, names, known)
-    guessed = english and reading is None and probability(clause.text, names) >= least
+    guessed = english and reading is None and _likely(clause, names, known, least)
     if guessed:
         pointed = antecedent if _points_back(clause.text) else None
         reading = Reading(mentioned(clause.text) or _named(clause.text, names) or pointed or speaker)
@@ -182,6 +183,16 @@ def _candidate(
         polarity="retract" if reading.retract else "assert",
         history=reading.history,
     )
+
+
+def _likely(clause: Clause, names: frozenset[str], known: Sequence[Recall], least: float) -> bool:
+    """Whether a clause that no rule reads is kept all the same: by its form, or since it tells of a change in what is known."""
+    if probability(clause.text, names) >= least:
+        return True
+    if least > 1 or not (tells_change(clause.text) or tells_end(clause.text)):
+        return False
+    told = stems(clause.text) - LIGHT
+    return any(told & stems(hit.memory.text) for hit in known if hit.memory is not None)
 
 
 def _vague(reading: Reading, clause: Clause) -> bool:

@@ -1,0 +1,100 @@
+"""A change told in so many words, of nothing that it names: it is the memory nearest in meaning that it changes.
+
+"We're in Antwerp as of last week" shares no word with "I live in Ghent". But who says so tells of a change, and what is
+changed is nearly always what is nearest. So the form of the statement has to be plain, and only one memory may be meant.
+English; nearness as all-MiniLM-L6-v2 sees it.
+"""
+
+import re
+from collections.abc import Sequence
+
+from sharpwave.memory import phrases
+from sharpwave.memory.decide.contradiction import of_one_day
+from sharpwave.memory.decide.sameness import brings_up_another, is_past
+from sharpwave.memory.decide.taking_back import LASTING, passes
+from sharpwave.memory.extract.changing import tells_change, tells_end
+from sharpwave.memory.meanings import unsaid
+from sharpwave.memory.records import Candidate, Decision, Memory, Recall
+from sharpwave.memory.slots import slot
+
+NEAR = 0.3
+"""Least cosine of the memory that is changed."""
+LEAD = 0.05
+"""By how much it has to be nearer than the next that speaks of something else."""
+LONGEST = 20
+"""Words from which on a statement says too much for its form to tell what it is about."""
+SURE = 0.75
+"""Confidence of such a decision."""
+
+_THIS = re.compile(r"(?:the|this|that|my|our|his|her|their)\b", re.IGNORECASE)
+_AS_OF = re.compile(r"\b(?:as of|from) (?:today|now|tonight|this morning)\b", re.IGNORECASE)
+_PARTS = re.compile(r"[,;.] (?:and |but )?|,? and (?=(?:my|our|his|her|their|I|we|he|she|it|they|\w+s)\b)")
+_STATEMENT = re.compile(r"(?:I|we|he|she|it|they|my|our|his|her|their|the|this|\w+s)\b", re.IGNORECASE)
+_SPEAKER = re.compile(
+    r"(?:I|we|not|no more|quit|stopped|cancell?ed|dropped|binned|ditched|sold|closed|gave|hung|let)\b", re.IGNORECASE
+)
+_INSTEAD = re.compile(r"\b(?:instead|and (?:now|got|bought|opened|started)|now)\b", re.IGNORECASE)
+
+
+def nearest_changed(candidate: Candidate, near: Sequence[Recall], policy: str) -> Decision | None:
+    """Return an UPDATE or a DELETE of the nearest memory, where a statement tells of a change in so many words, else None.
+
+    Args:
+        candidate: what was said.
+        near: the memories near it, with their cosine.
+        policy: the name to decide in.
+    """
+    said = phrases.expanded(candidate.text)
+    ended = tells_end(said)
+    if not (ended or tells_change(said)) or len(said.split()) > LONGEST:
+        return None
+    target = _nearest(near)
+    if target is None or target.memory is None or is_past(target.memory):
+        return None
+    if (
+        brings_up_another(candidate, target.memory)
+        or _of_other_thing(said, target.memory)
+        or (ended and passes(candidate, target.memory))
+    ):
+        return None
+    once = of_one_day(_AS_OF.sub("", candidate.text)) and (phrases.negated(said) or not ended)
+    if once or phrases.besides(candidate.text):
+        return None
+    over = ended and not _INSTEAD.search(said)
+    if ended and not _SPEAKER.match(said) and _lasts(target.memory, over):
+        return None
+    several = any(map(_STATEMENT.match, _PARTS.split(target.memory.text)[1:]))  # they do not all end with the first
+    return Decision(
+        op="DELETE" if over and not several else "UPDATE",
+        candidate=candidate,
+        target=target.memory.id,
+        confidence=SURE,
+        reason=f"tells of a change, and nearest to it is {target.memory.text!r}",
+        policy=policy,
+    )
+
+
+def _lasts(memory: Memory, over: bool) -> bool:
+    """Whether a memory is of what no single event that is over takes back: a match is off, not the love of it."""
+    if memory.attribute is None:
+        return False
+    return slot(memory.attribute).kind == "preference" or (over and memory.attribute in LASTING)
+
+
+def _of_other_thing(said: str, memory: Memory) -> bool:
+    """Whether a statement is about a thing of which the memory names but a part: the garden party is not the garden."""
+    about, known = phrases.head(said), phrases.stems(memory.text)
+    return bool(_THIS.match(said) and about & known and unsaid(about, known))
+
+
+def _nearest(near: Sequence[Recall]) -> Recall | None:
+    """Return the one memory that can be meant."""
+    known = [hit for hit in near if hit.memory is not None and hit.memory.status == "active"]
+    known.sort(key=_cosine, reverse=True)
+    if not known or _cosine(known[0]) < NEAR:
+        return None
+    return known[0] if len(known) == 1 or _cosine(known[0]) - _cosine(known[1]) >= LEAD else None
+
+
+def _cosine(hit: Recall) -> float:
+    return hit.parts.cosine if hit.parts is not None else 0.0
