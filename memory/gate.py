@@ -20,7 +20,6 @@ from sharpwave.memory.extract.clauses import (
     states_command,
     telegraphic,
 )
-from sharpwave.memory.extract.endings import ends
 from sharpwave.memory.extract.likely import probability
 from sharpwave.memory.records import Turn
 
@@ -86,7 +85,8 @@ def _clausemay_tell(quote: str) -> bool:
         or first_person(text)
         or bool(_DETAIL.search(text) or _STATE.search(text))
         or telegraphic(text)
-        or ends(text)
+        or tells_change(text)
+        or tells_end(text)
     )
 
 

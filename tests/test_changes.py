@@ -63,6 +63,46 @@ CASES: dict[str, tuple[list[str], list[str], list[str]]] = {
         ["i like cats", "i like cats", "I like cats!", "Cats are animals I like.", "I like dogs."],
         ["I like dogs.", "i like cats"],
     ),
+    "the desk, in other words": (
+        ["My desk is on the fourth floor"],
+        ["I now sit on the second"],
+        ["I now sit on the second"],
+    ),
+    "a tool, in other words": (
+        ["We use Trello for the roadmap"],
+        ["the roadmap has moved over to Linear"],
+        ["the roadmap has moved over to Linear"],
+    ),
+    "an appointment that has had its day": (
+        ["I'm seeing a physio every Tuesday for my knee", "My sister Ann lives in Hull"],
+        ["the knee is finally healed"],
+        ["My sister Ann lives in Hull"],
+    ),
+    "a match that is off, not the love of it": (
+        ["I love cricket"],
+        ["the cricket got rained off so it was cancelled"],
+        ["I love cricket", "the cricket got rained off so it was cancelled"],
+    ),
+    "another thing of nearly the same name": (
+        ["I have a garden"],
+        ["the garden party is over"],
+        ["I have a garden", "the garden party is over"],
+    ),
+    "what somebody else has lost": (
+        ["I have a bike"],
+        ["my brother's bike got stolen"],
+        ["I have a bike", "my brother's bike got stolen"],
+    ),
+    "an allergy, by what does not name it": (
+        ["I'm allergic to penicillin"],
+        ["I've been put on doxycycline instead"],
+        ["I'm allergic to penicillin", "I've been put on doxycycline instead"],
+    ),
+    "a thing left behind": (
+        ["I work at Fennel Books"],
+        ["I left my umbrella at Fennel Books"],
+        ["I left my umbrella at Fennel Books", "I work at Fennel Books"],
+    ),
     "a mistake corrected": (
         ["Is allergic to walnuts"],
         ["I'm not the one allergic to walnuts, that was my guest. You keep saying I'm allergic to walnuts."],

@@ -43,6 +43,11 @@ _CHANGE = stems(
     "move moved moving relocate relocated change changed switch switched new started became bought sold got joined"
     " left now currently longer still recently finally actually correction"
 )
+_HEALTH = re.compile(
+    r"\b(?:allerg\w+|anaphyla\w+|epipen|intoleran\w+|c(?:o)?eliac|diabet\w+|insulin|asthma\w*|epilep\w+|pacemaker|blood thinners?"
+    r"|\w+ disease|medicat\w+|medicine|\d+ ?mg)\b",
+    re.IGNORECASE,
+)
 _PRONOUN = re.compile(r"(?:he|she|they|his|her|their)\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,;.]\s|\b(?:and|but|who|which|because)\b", re.IGNORECASE)
 """More than one thing is said."""
@@ -207,6 +212,8 @@ def _tied(candidate: Candidate, target: Memory) -> bool:
 
     What weighs most (an allergy, an illness, a medicine, a name) is changed by nothing that does not name it.
     """
+    if _HEALTH.search(target.text):
+        return False
     slots = [attribute for attribute in (candidate.attribute, target.attribute) if attribute is not None]
     if len(slots) == 2 or any(slot(attribute).importance >= WEIGHTY for attribute in slots):
         return False

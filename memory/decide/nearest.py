@@ -77,7 +77,7 @@ def nearest_changed(candidate: Candidate, near: Sequence[Recall], policy: str) -
 def _lasts(memory: Memory, over: bool) -> bool:
     """Whether a memory is of what no single event that is over takes back: a match is off, not the love of it."""
     if memory.attribute is None:
-        return False
+        return bool(phrases.stance(memory.text) & {"like", "hate"})
     return slot(memory.attribute).kind == "preference" or (over and memory.attribute in LASTING)
 
 
