@@ -28,7 +28,11 @@ _CHANGED = _re(
     r"\b(?:gone|jumped\ ship|turned|changed(?:\ over)?)\ to\b|\brewritten\ in\b",
     r"\b(?:sold|ditched|returned|traded\ in)\b.*\b(?:and|so)\b.*\b(?:bought|got|have)\b",
     r"\b(?:has|have)\ taken\ over\b|\btook\ over\b|\bis\ in\ charge\ of\b|\bis\ running\ it\b|\bput\ (?:me|him|her|us)\ on\ (?:days|nights|earlies|lates)\b",
+    r"\b(?:ended\ up\ (?:with|going|getting|at|in)|settled\ on|opted\ for|went\ (?:with|for)\b.*\bin\ the\ end)\b|\breplaced\ by\b",
+    r"\b(?:am|is|are|have\ gone|has\ gone|went)\ back\ (?:on|to|at|in|with)\b(?!\ (?:track|home|bed|sleep|it)\b)",
     # another number or date
+    rf"\b(?:pushed|bumped|rescheduled|postponed|delayed|brought\ forward|put\ back|extended){_FEW}\ (?:to|till|until|for)\ \w+",
+    rf"\b(?:hit|reached|(?:up|down)\ from)\ {_NUMBER}\b",
     rf"\b(?:down|up|back|dropped|cut|reduced|raised|increased|bumped|pushed|grown|grew|shrunk|fallen|risen|set{_FEW}|turned{_FEW})\ to\ {_NUMBER}\b",
     rf"\b(?:is|are|stands?|sits?)\ (?:now\ )?at\ {_NUMBER}\b|\b(?:doubled|halved|trebled|tripled)\ (?:my|our|the|his|her)\b",
     rf"\b(?:has|have|is|are|seats?|costs?|holds?|takes?)\ (?:now\ )?{_NUMBER}\b.*\bnow\b|\bgot\ an\ extension\b",
@@ -55,6 +59,7 @@ _ENDED = _re(
     r"^(?:quit|cancell?ed|dropped|binned|ditched|nicked|sold|stopped|closed|returned|rehomed)\ (?!out\b|off\b|by\b|in\b)\w+",
     r"\b(?:closed|cancell?ed|flogged|binned|ditched|dropped|lapsed|nicked)\ (?:my|our|the|it)\b",
     rf"\b(?:shut\ {_SOME}down|called\ {_SOME}off|packed\ {_SOME}in|gave\ {_SOME}away|threw\ {_SOME}out|let\ {_SOME}lapse|took\ {_SOME}off|handed\ {_SOME}back)\b",
+    r"\bgot\ the\ all[-\ ]clear\b|\b(?:fell|fallen)\ through\b|\b(?:handed|turned)\ in\ my\b|\bmade\ redundant\b|\blet\ go\ of\ (?:me|us|him|her)\b",
     # what is no more
     r"\b(?:was|is|are|been|got)\ (?:abolished|scrapped|axed|disbanded|called\ off|cancell?ed|nicked|stolen|shut\ down|written\ off|put\ down|rehomed|released)\b",
     r"\b(?:is|are|has|have|was)\ (?:finally\ |all\ |now\ |fully\ |completely\ )?(?:dead|gone|out|over|off|healed|recovered|cured|blown\ over|died|ended|finished|stopped)(?=$|[.,;:!]|\ (?:up|now|while|and|at\ last|for\ good)\b)",
