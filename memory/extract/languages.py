@@ -94,7 +94,7 @@ _GIVEN_UP = re.compile(
 )
 _DOING = frozenset(
     "spiele lerne mache gehe treibe fahre besitze joue apprends fais vais juego aprendo hago voy practico toco jogo faço"
-    " gioco imparo faccio suono besuche".split()
+    " gioco imparo faccio suono besuche travaille travaillais chez arbeite trabajo lavoro trabalho".split()
 )
 """What one does with what one may give up."""
 _RESTRICTS = re.compile(
@@ -103,7 +103,7 @@ _RESTRICTS = re.compile(
     re.IGNORECASE,
 )
 """What takes back a part only: alone, at night, on Thursdays."""
-_COUNTS = re.compile(r"[一二两三四五六七八九十]?[只個个条條辆輛台部匹頭头]|养|養|有|飼ってい?|飼い|住んでい?|いる|い")
+_COUNTS = re.compile(r"每天|天天|经常|常常|毎日|よく|[一二两三四五六七八九十]?[只個个条條辆輛台部匹頭头]|养|養|有|飼ってい?|飼い|住んでい?|いる|い")
 _FUNCTION = frozenset(
     "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine"
     " einen in im auf mit und zu"

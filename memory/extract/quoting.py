@@ -115,11 +115,17 @@ def heads_text(sentence: str) -> bool:
     return bool(_HEADS.match(straight(sentence)))
 
 
+_QUOTED = re.compile(r"«[^»]*»|„[^“”]*[“”]|“[^”]*”|「[^」]*」|『[^』]*』|\"[^\"]{3,}\"")
+
+
 def is_speech_elsewhere(text: str) -> bool:
-    """The same as `is_speech` for a text that is German, French, Spanish, Portuguese, Italian, Chinese or Japanese."""
-    return bool(_ELSEWHERE.search(text))
+    """The same as `is_speech` for a text that is German, French, Spanish, Portuguese, Italian, Chinese or Japanese.
+
+    It is so too where half of it or more stands in quotation marks, whoever said that.
+    """
+    return bool(_ELSEWHERE.search(text)) or 2 * len(unquoted_elsewhere(text).strip()) <= len(text.strip())
 
 
 def unquoted_elsewhere(text: str) -> str:
     """Return a text in another language than English without what stands in quotation marks."""
-    return re.sub(r"«[^»]*»|„[^“”]*[“”]|“[^”]*”|「[^」]*」|『[^』]*』|\"[^\"]{3,}\"", " ", text)
+    return _QUOTED.sub(" ", text)
