@@ -12,6 +12,7 @@ from sharpwave.memory.extract.clauses import (
     LONGEST_SENTENCE,
     READ_AT_MOST,
     asked_to_keep,
+    before_question,
     clauses,
     first_person,
     opened,
@@ -61,7 +62,8 @@ def may_tell(sentence: str) -> bool:
     if not _LETTERS.search(sentence) or _BEAT.match(sentence):
         return False
     if not languages.is_english(sentence):
-        return len(sentence) > 3 and not languages.asks(sentence) and not languages.is_courtesy(sentence)
+        said = before_question(sentence)
+        return len(said) > 2 and not languages.asks(said) and not languages.is_courtesy(said)
     return any(_clausemay_tell(clause) for clause in split(sentence)) or _asks_with_news(sentence) or _guessed(sentence)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.rules import AT_MOST, RulesExtractor
+from sharpwave.memory.gate import worth_reading
 from sharpwave.memory.records import Candidate, Memory, Message, Recall, Turn
 
 WHEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -347,3 +348,28 @@ def test_a_message_of_five_megabytes_is_read_in_linear_time(text: str) -> None:
     found = extract(text)
     assert len(found) <= AT_MOST
     assert time.process_time() - before < 3
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Unser Sohn Emil hat Asthma, welche Sportarten gehen?", "Unser Sohn Emil hat Asthma"),
+        ("Je tiens une librairie à Nantes, tu as des idées d'affiches ?", "Je tiens une librairie à Nantes"),
+        ("vivimos en Lugo desde 2020, qué museos hay?", "vivimos en Lugo desde 2020"),
+        ("我吃素，推荐什么菜？", "我吃素"),
+        ("毎週金曜はフットサルをしてる、いい靴ある？", "毎週金曜はフットサルをしてる"),
+        ("mi vecina repite «yo nunca pago multas y tengo un primo policía»", None),
+        ("お世話になっております。", None),
+        ("Ich überlege, ob ich mir ein Rad kaufe, was meinst du?", None),
+        ("wie spät ist es in Tokio?", None),
+    ],
+)
+def test_in_other_languages_a_statement_before_a_question_is_kept(text: str, kept: str | None) -> None:
+    assert [one.quote for one in extract(text)] == ([kept] if kept else [])
+    assert worth_reading(turn_of(text)) or kept is None
+
+
+def test_in_other_languages_what_is_said_of_somebody_known_is_kept() -> None:
+    assert extract("Minou dort toute la journée") == []
+    (found,) = extract("Minou dort toute la journée", "Mon chat s'appelle Minou")
+    assert found.subject == "Minou" and found.polarity == "assert"

@@ -1,6 +1,7 @@
 """The little that is read of other languages than English: who speaks of themselves, and a few slots of high value."""
 
 import re
+from collections.abc import Collection
 
 from sharpwave.memory.extract.quoting import is_speech_elsewhere, unquoted_elsewhere
 from sharpwave.memory.extract.slotting import USER, Reading
@@ -31,6 +32,21 @@ _FIRST_PERSON = re.compile(
     r"|苦手です|アレルギー|やめました",
     re.IGNORECASE,
 )
+_IN_PASSING = re.compile(
+    r"^(?:hab|bin|pendel|pendle|jobbe|studiere|arbeite|wohne|fahre|gehe|j(?:e\s)?suis|chuis|on\s+(?:part|s['’]est|vit|habite|a\s+\w+é))\b"
+    r"|\b(?:vivimos|padezco|doy|llevo|arranqué|largué|empecé|dejé|salgo|somos|tenemos|estamos|vamos)\b",
+    re.IGNORECASE,
+)
+"""The first person without its pronoun."""
+_JAPANESE = re.compile(
+    r"うち|妻|夫|息子|娘|実家|主人|家内|毎[日週月年朝晩]"
+    r"|(?:[てで]い?(?:ます|る|おります)|になりました|になった|と申します|辞めた|に行きます|派です|派なんだ)"
+    r"(?:$|[。、！!]|よ|ん[だで]|けど|が|から|ので|らしい|の$)"
+)
+_SOMEBODY_ELSE = re.compile(
+    r"さん|様|先生|彼|彼女|あの人|みんな|天気|雨|雪|今日は|お世話になっ|^[^、。]{1,8}が[^、。]*(?:降|咲|鳴|吹|届)"
+)
+"""In Japanese who speaks leaves himself out, and whoever else is meant is named."""
 _ASKS = re.compile(r"[?？؟]|^\s*[¿]|(?:か|吗|呢|么)[。．.!！]?\s*$|(?:ですか|ますか|나요|까요)")
 _UNREAL = re.compile(
     r"\b(?:würde\w*|hätte\w*|wäre\w*|könnte\w*|vielleicht|möchte\s+(?:wissen|gern)|wenn\s+ich|quisiera|quizás?"
@@ -38,7 +54,7 @@ _UNREAL = re.compile(
     r"|pourrais|talvez|se\s+eu|gostaria|queria"
     r"|forse|se\s+(?:io|fossi|avessi)|vorrei|magari|brauche\s+hilfe|danke\w*|gracias|merci|obrigad[oa]|grazie"
     r"|necesito\s+(?:ayuda|que)|ich\s+(?:will|möchte),?\s+dass|kannst|könntest|puedes|podrías|peux-tu|pouvez|pode"
-    r"|puoi|potresti|remercie|jaja|corrige[rz]?|traduis\w*|tradúce\w*|traduce\w*|übersetz\w*|kannste|könntste|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
+    r"|puoi|potresti|ich\s+überlege|me\s+pregunto\s+si|je\s+me\s+demande|estoy\s+pensando|remercie|jaja|corrige[rz]?|traduis\w*|tradúce\w*|traduce\w*|übersetz\w*|kannste|könntste|schreib\w*\s+mir|zeig\w*\s+mir|erklär\w*\s+mir|hilf\s+mir|mach\w*\s+mir|sag\w*\s+mir"
     r"|tu\s+peux|tu\s+pourrais|vous\s+pouvez|fais-moi|aide-moi|dis-moi|stp|svp|s['’]il\s+(?:te|vous)\s+plaît|ayúdame|dime|hazme"
     r"|explícame|por\s+favor|me\s+ajuda|aiutami|dimmi|per\s+favore)\b"
     r"|如果|要是|也许|可能|想象|假装|请|帮我|给我|可不可以|改得|改成|翻译|教えて|くれ(?:る|ない|ませんか|$)|てほしい|羡慕|謝謝|谢谢|もし|たら、|かもしれ|ありがとう|ください|下さい|お願い",
@@ -103,7 +119,9 @@ _RESTRICTS = re.compile(
     re.IGNORECASE,
 )
 """What takes back a part only: alone, at night, on Thursdays."""
-_COUNTS = re.compile(r"每天|天天|经常|常常|毎日|よく|[一二两三四五六七八九十]?[只個个条條辆輛台部匹頭头]|养|養|有|飼ってい?|飼い|住んでい?|いる|い")
+_COUNTS = re.compile(
+    r"每天|天天|经常|常常|毎日|よく|[一二两三四五六七八九十]?[只個个条條辆輛台部匹頭头]|养|養|有|飼ってい?|飼い|住んでい?|いる|い"
+)
 _FUNCTION = frozenset(
     "ich habe bin mein meine meinen nicht kein keine keinen keiner mehr jetzt noch den die das dem der ein eine"
     " einen in im auf mit und zu"
@@ -152,15 +170,36 @@ def is_courtesy(text: str) -> bool:
 
 
 def speaks_of_self(text: str) -> bool:
-    """Whether a text that is not English states something in the first person."""
-    supposes = _ASKS.search(text) or _UNREAL.search(text) or is_speech_elsewhere(text)
-    return bool(_FIRST_PERSON.search(unquoted_elsewhere(text))) and not supposes
+    """Whether a text that is not English states something of who says it."""
+    own = unquoted_elsewhere(text)
+    left_out = _IN_PASSING.search(own) or (_JAPANESE.search(own) and not _SOMEBODY_ELSE.search(own))
+    return bool(_FIRST_PERSON.search(own) or left_out) and not _supposes(text)
 
 
-def read(text: str, subject: str = USER) -> Reading | None:
-    """Read a clause that is not English; None when it does not speak of its writer, or asks, or supposes."""
+def _supposes(text: str) -> bool:
+    return bool(_ASKS.search(text) or _UNREAL.search(text)) or is_speech_elsewhere(text)
+
+
+def _names(text: str) -> list[str]:
+    """Return what may be a name: words with a capital, and what stands before は, が, の or さん."""
+    return re.findall(
+        r"\b[A-ZÀ-Þ][\w-]+|[\u4e00-\u9fff\u30a0-\u30ff]{2,4}?(?=は|が|の|さん|ちゃん|君)", unquoted_elsewhere(text)
+    )
+
+
+def read(text: str, subject: str = USER, names: Collection[str] = ()) -> Reading | None:
+    """Read a clause that is not English; None when it asks or supposes, or speaks of nobody's life that is known.
+
+    Args:
+        text: the clause.
+        subject: its writer.
+        names: names that memories are about or hold, in lower case.
+    """
     if not speaks_of_self(text):
-        return None
+        about = next((word for word in _names(text) if word.casefold() in names), None)
+        if about is None or _supposes(text):
+            return None
+        return Reading(about, value=about, retract=True) if _OVER.search(text) else Reading(about)
     if _OVER.search(text):
         return Reading(subject, value=_left_over(text) or None, retract=True)
     for attribute, pattern in _SLOTS:

@@ -160,7 +160,7 @@ def _candidate(
 ) -> Candidate | None:
     english, reading = languages.is_english(clause.text), None
     if not english:
-        reading = languages.read(clause.text, speaker)
+        reading = languages.read(clause.text, speaker, names)
     elif not clause.loose:
         reading = _tied(read(clause.text, speaker, antecedent, names), clause, speaker, names, known)
     guessed = english and reading is None and _likely(clause, names, known, least)
