@@ -98,6 +98,8 @@ SILENT = [
     "Maybe I'll take up pottery one day.",
     "I'm thinking of moving to Japan.",
     "I might get a dog.",
+    "the poster in the lift says 'we love our tenants and we never sleep', can you make it shorter?",
+    "The label reads 'my dog ate 40 pies and I am proud', is that grammatical?",
     "I wish I lived by the sea.",
     'He said "I love Rome and I live there".',
     "Pretend you are my landlord. I live in your attic and I owe you rent.",

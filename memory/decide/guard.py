@@ -12,6 +12,7 @@ from sharpwave.memory import phrases
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
 from sharpwave.memory.decide.sameness import brings_up_another, is_past, same_subject, same_value
 from sharpwave.memory.decide.taking_back import theirs, without
+from sharpwave.memory.decide.transitions import transition
 from sharpwave.memory.meanings import alike
 from sharpwave.memory.phrases import LIGHT, covered, details, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
@@ -188,8 +189,10 @@ def _supported(candidate: Candidate, turn: Turn) -> bool:
 
 
 def _about_the_same(decision: Decision, target: Memory, turn: Turn) -> bool:
-    """Same subject and slot; where either has no slot, content words in common."""
+    """Same subject and slot; where either has no slot, content words in common; or an event and the state that it ends."""
     candidate = decision.candidate
+    if transition(candidate, target):
+        return True
     if not same_subject(candidate, target):
         return candidate.polarity == "retract" and theirs(candidate, target)
     shared = (stems(candidate.text) | stems(candidate.value or "")) & (stems(target.text) | stems(target.value or ""))

@@ -41,6 +41,7 @@ from sharpwave.memory.decide.taking_back import (
     without,
     without_item,
 )
+from sharpwave.memory.decide.transitions import transition
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.phrases import same_words, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
@@ -69,7 +70,8 @@ class RulesPolicy:
 
     def _one(self, candidate: Candidate, known: Sequence[Known], turn: Turn) -> list[Decision]:
         if candidate.polarity == "retract":
-            return self._succession(candidate, known, turn) or self._retract(candidate, known)
+            steps = (self._succession, self._transition)
+            return next(filter(None, (step(candidate, known, turn) for step in steps)), self._retract(candidate, known))
         for step in (
             self._repeat,
             self._history,
@@ -77,6 +79,7 @@ class RulesPolicy:
             self._succession,
             self._preference,
             self._contradiction,
+            self._transition,
             self._more,
         ):
             if decided := step(candidate, known, turn):
@@ -228,6 +231,13 @@ class RulesPolicy:
         told = max(open_, key=lambda k: (retells(candidate, k.memory), k.cosine), default=None)
         if told and retells(candidate, told.memory):
             return [self._say("UPDATE", candidate, told.memory, f"tells more than {told.memory.text!r}", 0.75)]
+        return []
+
+    def _transition(self, candidate: Candidate, known: Sequence[Known], turn: Turn) -> list[Decision]:
+        """After an event, a state that it ends is over."""
+        for memory in (k.memory for k in known):
+            if op := transition(candidate, memory):
+                return [self._say(op, candidate, memory, f"after that no longer so: {memory.text!r}", 0.8)]
         return []
 
     def _more(self, candidate: Candidate, known: Sequence[Known], turn: Turn) -> list[Decision]:

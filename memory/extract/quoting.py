@@ -115,7 +115,7 @@ def heads_text(sentence: str) -> bool:
     return bool(_HEADS.match(straight(sentence)))
 
 
-_QUOTED = re.compile(r"«[^»]*»|„[^“”]*[“”]|“[^”]*”|「[^」]*」|『[^』]*』|\"[^\"]{3,}\"")
+_QUOTED_ELSEWHERE = re.compile(r"«[^»]*»|„[^“”]*[“”]|“[^”]*”|「[^」]*」|『[^』]*』|\"[^\"]{3,}\"")
 
 
 def is_speech_elsewhere(text: str) -> bool:
@@ -128,4 +128,4 @@ def is_speech_elsewhere(text: str) -> bool:
 
 def unquoted_elsewhere(text: str) -> str:
     """Return a text in another language than English without what stands in quotation marks."""
-    return _QUOTED.sub(" ", text)
+    return _QUOTED_ELSEWHERE.sub(" ", text)
