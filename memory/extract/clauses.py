@@ -209,14 +209,14 @@ _HABITUAL = _verbose(
 )
 _CHATTER = _verbose(
     r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ (?=heard|seen|read|noticed|been\ (?:thinking|wondering
-      |trying|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten
+      |trying(?!\ to\ (?:sell|buy|get\ pregnant|conceive|quit|lose|learn|move|save))|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten
       |hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ 
       |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this
       |stuck|lost|confused|to\ (?:go|run))
       |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear
         |promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise
         |realize|realised|realized|assume|assumed|figured?|imagine|reckon|see|saw|seen|heard|hear|been\ (?:thinking
-        |wondering|trying|told)|mistyped|misspoke|mixed\ up|was\ (?:confusing|mistaken|joking|kidding)|read\ (?:that
+        |wondering|trying(?!\ to\ (?:sell|buy|get\ pregnant|conceive|quit|lose|learn|move|save))|told)|mistyped|misspoke|mixed\ up|was\ (?:confusing|mistaken|joking|kidding)|read\ (?:that
         |about|somewhere|an?|the|your|it|this)
       |asked|ask|said|say|told|tell|mention|mentioned|try|tried|click|clicked|check|checked|look(?!\ after)
         |looked(?!\ after)|wait|waited|forgot(?!\ (?:all|how))|forgotten|forget|remember|believe|know(?!\ (?:[A-Z]
@@ -237,8 +237,8 @@ _CHATTER = _verbose(
       |totally|completely|also|now|feeling|getting|doing|being|only|back)\ )*
       (?:tired|bored|hungry|thirsty|sleepy|happy|sad|fine|good|great|well|okay|ok|alright|busy|back(?!\ (?:in|at|on|to)\ (?!a\ )\w)|here|there|ready
         |sorry|sure|certain|confused|stuck|curious|excited|glad|exhausted|done(?!\ (?:with|\w+ing)\b)|late|early|aware
-        |afraid\ (?:that|I|so|not)|afraid|lost|cold|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking
-        |trying|talking|chatting|looking|hoping|thinking
+        |afraid\ (?:that|I|so|not)|afraid|lost|cold(?!\ sore)|hot|warm|drunk|listening|kidding|joking|testing|wondering|asking
+        |trying(?!\ to\ (?:sell|buy|get\ pregnant|conceive|quit|lose|learn|move|save))|talking|chatting|looking|hoping|thinking
       |guessing|guess|saying|writing\ (?:to|this)|using\ (?:this|it|your)|seeing\ (?:this|an|the)|getting\ (?:this|an
         |the)|impressed|amazed|surprised|grateful|thankful|pleased|happy|nervous|angry|annoyed|mad|upset|worried
         |stressed|frustrated|overwhelmed|sick\ of|fed\ up|thrilled|proud|lucky|honou?red|blessed|inspired|motivated
@@ -252,7 +252,7 @@ _CHATTER = _verbose(
       |no)\ (?:(?:really|very|super|bit)\ )?(?:of\ a\ )?(?:(?:long|bad|good|great|nice|rough|hard|tough|busy|terrible
       |lovely|crazy|weird|fun|quiet|productive|stressful|awful|amazing|slow|mad)\ (?:day|night|week|morning|afternoon
       |evening|weekend|time|month|year|trip|flight|feeling|sleep|mood|laugh|meal|chat|start|one)|headache|hangover
-      |blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold|flu|dream|nightmare|hard\ time|sandwich
+      |blast|feeling|hunch|idea|clue|choice|time|moment|break|minute|cold(?!\ sore)|flu|dream|nightmare|hard\ time|sandwich
       |salad|pizza|coffee|tea|snack|problem)\b(?!\ (?:dog|cat|friend|relationship|back))
     |I\ (?:slept|overslept|woke|dozed|napped|yawned|sneezed|ate|(?:had|have)\ .*\ for\ (?:lunch|dinner|breakfast)
       |(?:get|got|see|keep\ getting)\ \"|skipped|missed\ (?:the|my|a)|spilled|burnt|burned|stayed\ up|was\ (?:away

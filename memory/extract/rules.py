@@ -192,7 +192,9 @@ def _likely(clause: Clause, names: frozenset[str], known: Sequence[Recall], leas
     if least > 1 or not (tells_change(clause.text) or tells_end(clause.text)):
         return False
     told = stems(clause.text) - LIGHT
-    return any(told & stems(hit.memory.text) for hit in known if hit.memory is not None)
+    return (first_person(clause.text) and not clause.loose) or any(
+        told & stems(hit.memory.text) for hit in known if hit.memory is not None
+    )
 
 
 def _vague(reading: Reading, clause: Clause) -> bool:
