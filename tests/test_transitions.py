@@ -20,6 +20,7 @@ ENDED = [
     ("I'm a trainee nurse", "I qualified as a nurse", "UPDATE"),
 ]
 NOT_ENDED = [
+    ("I've been selling candles on Etsy", "I sold a candle to my neighbour"),
     ("I'm between jobs", "my sister found a job at the harbour office"),
     ("I'm saving up for a canoe", "I bought a kettle"),
     ("I rent a studio on Mill Road", "I bought a lamp for the studio"),

@@ -66,6 +66,11 @@ _PAIRED = re.compile(
     r"\b(?:dating|seeing|together|partner|boyfriend|girlfriend|bf|gf|going out|engaged|couple|married|husband|wife|fianc\w+)\b",
     re.IGNORECASE,
 )
+_SOME = re.compile(
+    r"\b(?:sold|gave away|given away|returned|binned|ate|lost|donated) (?:an?|one|some|a few|two|three|four|half)\b",
+    re.IGNORECASE,
+)
+"""What goes is one of several."""
 LASTING = frozenset("likes dislikes avoids allergy diet name age birthday origin home_city home_country".split())
 """What no single event that is over takes back ("the meeting is over", of who hates meetings)."""
 _BRIEF = re.compile(
@@ -120,6 +125,8 @@ def takes_back(candidate: Candidate, memory: Memory) -> bool:
     if candidate.value is None and attribute is not None:
         return same and (not slot(memory.attribute or "").many or bool(stems(candidate.text) & stems(memory.text)))
     if stance(memory.text) >= {"not"} and memory.attribute is None:
+        return False
+    if _SOME.search(candidate.text):  # "I sold a candle" is not the end of selling candles
         return False
     if attribute == "partner" and memory.attribute is None and not _PAIRED.search(memory.text):
         return False

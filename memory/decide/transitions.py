@@ -72,7 +72,7 @@ TRANSITIONS = (
     ),
     _row(
         r"training for|signed up for|entered|preparing for",
-        r"ran|finished|completed|did|dropped out of|pulled out of",
+        r"ran|finished|completed|dropped out of|pulled out of",
         named=True,
     ),
     _row(
@@ -94,7 +94,12 @@ TRANSITIONS = (
         r"dropped (?:the|my|our)|settled|(?:won|lost) (?:the|my|our)",
         "DELETE",
     ),
-    _row(r"selling|for sale|on the market|trying to sell", r"sold|off the market|not selling", "DELETE", named=True),
+    _row(
+        r"(?:trying to sell|selling) (?:my|our|the)|for sale|on the market",
+        r"sold|off the market|not selling",
+        "DELETE",
+        named=True,
+    ),
     _row(
         r"out of (?:service|order)|broken|being (?:repaired|fixed)|leak\w*|faulty",
         r"fixed|repaired|works again|working again|back (?:in service|on the road|up and running)|replaced",
