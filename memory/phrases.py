@@ -184,8 +184,8 @@ def negated(text: str) -> bool:
 
 
 _CHANGE = re.compile(
-    r"\b(?:now|these days|nowadays|instead|moved|moves|changed|switched|shifted|rescheduled|swapped|jumped ship|(?:gone|went|come|came) (?:over|round) to|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
-    r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
+    r"\b(?:now|these days|nowadays|instead(?! of)|moved|moves|changed|switched|shifted|rescheduled|swapped|jumped ship|(?:gone|went|come|came) (?:over|round) to|became|becomes|turned into|(?<!have )(?<!has )got|(?:gone|went"
+    r"|going) (?:up|down|back)\b|(?:is|am|are) (?:back(?! from)|(?:up|down) to)\b|updated|evolved|increased|decreased|reduced|grew|grown|risen|rose|fell|dropped"
     r"|raised|extended|postponed|pushed|transferred|transitioned|retired|replaced|any ?more|again|(?:my|our|an?) new|jetzt|nun|ahora|maintenant|agora|ora|from now on|since then|no longer"
     r"|(?:ditched|dumped|binned|left|traded|sold|dropped) \S+(?: \S+){0,3} for|brought forward|put back|from (?:next|this) \w+|starting (?:next|this) \w+|as of|with effect from|renamed|upgraded|downgraded|dyed|(?:re)?painted"
     r"|mudó|mudé|gezogen|umgezogen|déménagé|trasferit[oa])\b|现在|今は",

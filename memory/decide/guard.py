@@ -10,7 +10,7 @@ from datetime import datetime
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
-from sharpwave.memory.decide.sameness import brings_up_another, is_past, same_subject, same_value
+from sharpwave.memory.decide.sameness import brings_up_another, is_past, of_what_somebody_has, same_subject, same_value
 from sharpwave.memory.decide.taking_back import theirs, without
 from sharpwave.memory.decide.transitions import transition
 from sharpwave.memory.meanings import alike
@@ -178,6 +178,8 @@ def _forbidden(
         return "ADD", f"confidence {sure:.2f} is too low to change what is known"
     if decision.op == "DELETE" and not _supported(candidate, turn):
         return "NOOP", "no words of the turn support the deletion"
+    if of_what_somebody_has(candidate, target):
+        return "ADD", f"it is about what somebody in {target.text!r} has"
     if not _about_the_same(decision, target, turn) and not (target.id in nearest and _tied(candidate, target)):
         return "ADD", f"its target is about something else: {target.text!r}"
     return None

@@ -18,7 +18,7 @@ from sharpwave.memory.decide.moving_on import changed, other_values
 from sharpwave.memory.decide.nearest import nearest_changed
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
-from sharpwave.memory.decide.taking_back import passes, shares_object
+from sharpwave.memory.decide.taking_back import is_meanwhile, passes, shares_object
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.extract.languages import is_english
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
@@ -109,7 +109,12 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
         return True
     if decided.op == "DELETE" and (passes(candidate, target) or not _names(candidate, target)):
         return True
-    return is_past(target) or of_one_day(candidate.text) or (decided.op == "UPDATE" and beside)
+    return (
+        is_past(target)
+        or is_meanwhile(candidate.text)
+        or of_one_day(candidate.text)
+        or (decided.op == "UPDATE" and beside)
+    )
 
 
 def _names(candidate: Candidate, memory: Memory) -> bool:

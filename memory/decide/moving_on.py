@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import Known
+from sharpwave.memory.decide.taking_back import is_meanwhile
 from sharpwave.memory.meanings import alike, unsaid
 from sharpwave.memory.phrases import LIGHT, core, covered, details, head, stems
 from sharpwave.memory.records import Candidate, Memory
@@ -95,9 +96,32 @@ def changed(candidate: Candidate) -> bool:
     return phrases.replaces(_AGAIN.sub("", candidate.text) if candidate.kind == "event" else candidate.text)
 
 
+_NUMBER = re.compile(
+    r"\b(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|(?<=to )one|(?<=at )one|once|twice)\b"
+    r"(?:\s+(?!(?:now|after|in|on|at|of|for|and|or|to|since|because|so|by|from|with|a|an|the|o'clock)\b)(?P<what>[a-z]{3,}))?",
+    re.IGNORECASE,
+)
+_DATES = stems("january february march april may june july august september october november december")
+_EXACT = ("clock", "day", "month", "ordinal")
+
+
+def other_measure(new: str, old: str) -> bool:
+    """Whether `new` counts or dates something of which `old` counts and dates nothing: a colour is not replaced by a mileage."""
+    mine, theirs = ({kind for kind in values(text) if kind in _EXACT} for text in (new, old))
+    numbers, known = list(_NUMBER.finditer(new)), list(_NUMBER.finditer(old))
+    if not mine and not numbers:
+        return False
+    if not mine & theirs and not (numbers and known):
+        return True
+    counted, before = ({s for found in some for s in stems(found["what"] or "")} - _DATES for some in (numbers, known))
+    return bool(counted) and bool(before) and not any(alike(c, k) for c in counted for k in before)
+
+
 def takes_over(candidate: Candidate, near: Known) -> bool:
     """Whether a candidate that tells of a change is about this memory, and says something else of it."""
     memory = near.memory
+    if is_meanwhile(candidate.text) or other_measure(candidate.text, memory.text):
+        return False
     if _collects(candidate, memory) or not same_topic(candidate.text, part_about(candidate.text, memory.text)):
         return False
     about = (stems(candidate.subject) & stems(memory.subject)) | _CHANGING

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.contradiction import of_one_day
+from sharpwave.memory.decide.moving_on import other_measure
 from sharpwave.memory.decide.sameness import brings_up_another, is_past
-from sharpwave.memory.decide.taking_back import LASTING, passes
+from sharpwave.memory.decide.taking_back import LASTING, is_meanwhile, passes
 from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall
@@ -26,7 +26,19 @@ LONGEST = 20
 SURE = 0.75
 """Confidence of such a decision."""
 
-_THIS = re.compile(r"(?:the|this|that|my|our|his|her|their)\b", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"(?:the|this|that|my|our|his|her|their) (?P<thing>[\w'’ -]+?) (?:is|are|was|were|has|have|had|got|died|passed|broke|split|stopped|closed"
+    r"|left|retired|moved|went|came|did|does|costs?|starts?)\b",
+    re.IGNORECASE,
+)
+_MOVES = re.compile(
+    r"\b(?:moved|shifted|set|turned|dropped|took|put|pushed|bumped)\b(?P<thing>(?: [\w'-]+){0,4}?) (?:down |over |up |in |back |off )?(?:to|into|onto|at)\b",
+    re.IGNORECASE,
+)
+_ONE_OF = re.compile(
+    r"\b(?:first|second|last|next) (?!(?:week|month|year|night|time|summer|winter|spring|autumn|term)\b)\w+|\b(?:one|some|half) of\b",
+    re.IGNORECASE,
+)
 _AS_OF = re.compile(r"\b(?:as of|from) (?:today|now|tonight|this morning)\b", re.IGNORECASE)
 _PARTS = re.compile(r"[,;.] (?:and |but )?|,? and (?=(?:my|our|his|her|their|I|we|he|she|it|they|\w+s)\b)")
 _STATEMENT = re.compile(r"(?:I|we|he|she|it|they|my|our|his|her|their|the|this|\w+s)\b", re.IGNORECASE)
@@ -54,11 +66,11 @@ def nearest_changed(candidate: Candidate, near: Sequence[Recall], policy: str) -
     if (
         brings_up_another(candidate, target.memory)
         or _of_other_thing(said, target.memory)
-        or (ended and passes(candidate, target.memory))
+        or (ended and (passes(candidate, target.memory) or _only_named(said, target.memory)))
+        or (not ended and other_measure(_AS_OF.sub("", said), target.memory.text))
     ):
         return None
-    once = of_one_day(_AS_OF.sub("", candidate.text)) and (phrases.negated(said) or not ended)
-    if once or phrases.besides(candidate.text):
+    if is_meanwhile(_AS_OF.sub("", said)) or phrases.besides(said) or _ONE_OF.search(said):
         return None
     over = ended and not _INSTEAD.search(said)
     if ended and not _SPEAKER.match(said) and _lasts(target.memory, over):
@@ -83,8 +95,20 @@ def _lasts(memory: Memory, over: bool) -> bool:
 
 def _of_other_thing(said: str, memory: Memory) -> bool:
     """Whether a statement is about a thing of which the memory names but a part: the garden party is not the garden."""
-    about, known = phrases.head(said), phrases.stems(memory.text)
-    return bool(_THIS.match(said) and about & known and unsaid(about, known))
+    known = phrases.stems(memory.text)
+    moved = _MOVES.search(said)
+    if moved and moved["thing"] and not phrases.stems(moved["thing"]) & known:
+        return True
+    found = _ABOUT.match(said)
+    about = phrases.stems(found["thing"]) if found else frozenset()
+    return bool(unsaid(about, known))
+
+
+def _only_named(said: str, memory: Memory) -> bool:
+    """Whether a statement shares no more than a name with a memory: "Mia has stopped crying", of a daughter called Mia."""
+    named = phrases.stems(" ".join(phrases.details(f"x {said}") & phrases.details(f"x {memory.text}")))
+    shared = phrases.stems(said) & phrases.stems(memory.text)
+    return bool(shared & named) and not shared - named - phrases.LIGHT
 
 
 def _nearest(near: Sequence[Recall]) -> Recall | None:

@@ -274,3 +274,12 @@ def brings_up_another(candidate: Candidate, memory: Memory) -> bool:
 
 
 _PRONOUN = re.compile(r"(?:he|she|they)\b", re.IGNORECASE)
+_POSSESSED = re.compile(
+    r"\b[\w-]+['’]s (?P<thing>[a-z][\w-]+)(?: [\w-]+)? (?:is|are|was|were|has|have|had|got|died|passed|stopped|broke|left|retired)\b"
+)
+
+
+def of_what_somebody_has(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a candidate is about a thing of somebody's that the memory does not name: my brother's car is not my brother."""
+    found = _POSSESSED.search(candidate.text)
+    return found is not None and bool(unsaid(stems(found["thing"]), stems(f"{memory.text} {memory.value or ''}")))

@@ -43,6 +43,9 @@ def shares_object(candidate: Candidate, memory: Memory) -> bool:
     """Whether the memory holds most of what the candidate is about."""
     known = stems(memory.text) | stems(memory.value or "") | stems(memory.subject)
     named = thing(candidate)
+    words = (candidate.value or "").split()
+    if len(words) > 1 and unsaid(stems(words[-1]) & named, known):  # his football boots are not his football
+        return False
     return len(unsaid(named, known)) < 0.4 * len(named)
 
 
@@ -106,13 +109,58 @@ def asks_to_forget(text: str) -> bool:
 _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 
+_MEANWHILE = re.compile(
+    r"\bfor (?:now|tonight|today|the (?:day|night|moment|weekend)|a (?:bit|while)|work|school|lunch|dinner|home)\b"
+    r"|\bto (?:lunch|work|bed|school|dinner|the (?:shops?|loo|toilet|bathroom|office|doctor))\b|\b(?:cancell?ed|late|delayed|off|closed|down|stuck) again\b|\bat the moment\b"
+    r"|\bfor (?:a|an|two|three|a few|a couple of|\d+) (?:days?|weeks?|hours?|minutes?|nights?)\b"
+    r"|\bsince (?:noon|lunch|breakfast|dinner|this morning|\d+|five|six|seven|eight|nine|ten)\b|\bat (?:dinner|lunch|breakfast|the (?:party|meeting))\b"
+    r"|\bin the (?:suitcase|bag|car|cupboard|fridge|freezer|shops?|house)\b|\b(?:broke|break) up (?:an?|the|my|our)\b|\bdropped\b.*\b(?:off|at)\b"
+    r"|\b(?:laptop|phone|battery|computer|tablet|wifi|internet|printer|server|screen|watch) (?:is |has |just )*(?:dead|died|down|off)\b",
+    re.IGNORECASE,
+)
+"""What sounds like an end and is none, or none for good."""
+_ONE_DAY = re.compile(
+    r"\b(?:tonight|today|tomorrow|yesterday|this (?:morning|afternoon|evening|time|week|weekend|\w+day)|at (?:noon|midnight|\d+|five|six|seven"
+    r"|eight|nine|ten))\b",
+    re.IGNORECASE,
+)
+_FOR_GOOD = re.compile(
+    r"\b(?:sold|cancel\w+|quit|resign\w*|closed|returned|binned|ditched|scrapped|moved out|broke up|split up|died|passed away|shut \w+ down|handed in"
+    r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated)\b",
+    re.IGNORECASE,
+)
+
+
+_ATTITUDE = re.compile(
+    r"\b(?:love|loves|like|likes|enjoy|enjoys|hate|hates|adore|fan of|into|afraid|scared|fear|fears|phobia|prefer|prefers|keen)\b",
+    re.IGNORECASE,
+)
+
+
+_SELF = re.compile(
+    r"\W*(?:(?:actually|honestly|no|nope|ok|so|well|also|and|but|turns out|to be honest)\W+)*(?:I|we|not|no more|done|forget|delete|stopped|quit)\b",
+    re.IGNORECASE,
+)
+
+
+def is_meanwhile(text: str) -> bool:
+    """Whether what is said to be over or otherwise is so for the moment only, or of one day."""
+    said = expanded(text)
+    return bool(_MEANWHILE.search(said)) or (bool(_ONE_DAY.search(said)) and not _FOR_GOOD.search(said))
+
+
 def passes(candidate: Candidate, memory: Memory) -> bool:
     """Whether what a candidate says is over is so this once only, of what comes again or of what no event takes back."""
     said = expanded(candidate.text)
+    if is_meanwhile(said):
+        return True
     if _BRIEF.search(said) or (_ENDED.search(said) and not _PAIR.search(said) and _RECURS.search(memory.text)):
         return True
-    lasting = candidate.attribute is None and memory.attribute in LASTING
-    return lasting and _over(candidate.text) and not asks_to_forget(candidate.text)
+    attitude = memory.attribute is None and _ATTITUDE.search(memory.text)
+    if attitude and not _SELF.match(said):  # the spider has gone, not the fear of it
+        return True
+    lasting = candidate.attribute is None and (memory.attribute in LASTING or attitude)
+    return bool(lasting) and _over(candidate.text) and not asks_to_forget(candidate.text)
 
 
 def takes_back(candidate: Candidate, memory: Memory) -> bool:

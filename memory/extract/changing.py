@@ -51,18 +51,18 @@ _ENDED = _re(
     # people
     r"\b(?:broke|split)\ up\b|\b(?:and\ me|and\ I)\ split\b|\bdumped\ (?:me|him|her)\b|\bmoved\ (?:out|away)\b",
     rf"\b(?:passed\ away|passed\ in\ {_MONTH}|died\b(?!\ of))|\bflown\ the\ nest\b|\bhas\ (?:graduated|retired)\b",
-    r"\b(?:can|could)\ not\ make\ it\b|\bhad\ to\ cancel\b|\btaken\ (?:me|him|her)\ off\b|\bturned\ (?:me|us|him|her)\ down\b",
+    r"\bhad\ to\ cancel\b|\btaken\ (?:me|him|her)\ off\b|\bturned\ (?:me|us|him|her)\ down\b",
     # what one does no longer
     r"\b(?:do|does|am|is|are|can|will)\ not\b.*\bany\ ?(?:more|longer)\b|\bno\ longer\b|(?:^|[,;.]\ )(?:so\ |and\ )?no\ more\b",
-    r"\b(?:have|has)\ (?:had\ to\ )?(?:stopped|stop|quit|given\ up|give\ up|leave|packed)\b|\bnot\ renewing\b",
-    r"\bhung\ up\ my\b|\bbowed\ out\b|\b(?:am|is|are)\ off\ (?!to\b)\w+",
-    r"^(?:quit|cancell?ed|dropped|binned|ditched|nicked|sold|stopped|closed|returned|rehomed)\ (?!out\b|off\b|by\b|in\b)\w+",
-    r"\b(?:closed|cancell?ed|flogged|binned|ditched|dropped|lapsed|nicked)\ (?:my|our|the|it)\b",
-    rf"\b(?:shut\ {_SOME}down|called\ {_SOME}off|packed\ {_SOME}in|gave\ {_SOME}away|threw\ {_SOME}out|let\ {_SOME}lapse|took\ {_SOME}off|handed\ {_SOME}back)\b",
+    r"\b(?:have|has)\ (?:had\ to\ )?(?:(?:stopped|stop)(?=\ \w+ing\b|$|[.,;!])|quit|given\ up|give\ up|leave|packed)\b|\bnot\ renewing\b",
+    r"\bhung\ up\ my\b|\bbowed\ out\b",
+    r"^(?:quit|cancell?ed|binned|ditched|nicked|sold|stopped|closed|returned|rehomed)\ (?!out\b|off\b|by\b|in\b)\w+",
+    r"\b(?:closed|cancell?ed|flogged|binned|ditched|nicked)\ (?:my|our|the|it)\b",
+    rf"\b(?:shut\ {_SOME}down|called\ {_SOME}off|packed\ {_SOME}in(?=$|[.,;!]|\ (?:since|after|because|last|for)\b)|gave\ {_SOME}away|threw\ {_SOME}out|let\ {_SOME}lapse|handed\ {_SOME}back)\b",
     r"\bgot\ the\ all[-\ ]clear\b|\b(?:fell|fallen)\ through\b|\b(?:handed|turned)\ in\ my\b|\bmade\ redundant\b|\blet\ go\ of\ (?:me|us|him|her)\b",
     # what is no more
     r"\b(?:was|is|are|been|got)\ (?:abolished|scrapped|axed|disbanded|called\ off|cancell?ed|nicked|stolen|shut\ down|written\ off|put\ down|rehomed|released)\b",
-    r"\b(?:is|are|has|have|was)\ (?:finally\ |all\ |now\ |fully\ |completely\ )?(?:dead|gone|out|over|off|healed|recovered|cured|blown\ over|died|ended|finished|stopped)(?=$|[.,;:!]|\ (?:up|now|while|and|at\ last|for\ good)\b)",
+    r"\b(?:is|are|has|have|was)\ (?:finally\ |all\ |now\ |fully\ |completely\ )?(?:dead|over|healed|recovered|cured|blown\ over|died|ended|finished|stopped)(?=$|[.,;:!]|\ (?:up|now|while|and|at\ last|for\ good)\b)",
     r"\b(?:did|does)\ not\ (?:survive|last|make\ it)\b|\bdied\ a\ death\b|\bgot\ rid\ of\b|\b(?:healed|cleared)\ up\b|\bto\ have\ (?:gone|blown\ over|passed)\b",
 )
 

@@ -45,7 +45,7 @@ _DONE_WITH = _re(
 _PREDICATES = r"""(?:is|are|was|were|has|have|got|has\ been|have\ been|had\ to\ be)\ (?:all\ |pretty\ much\ |well\ and\ truly\ |as\ good\ as\ |been\ |now\ |long\ )*
     (?:dead|dead\ in\ the\ water|done(?:\ and\ dusted|\ with|\ for)?|history|no\ more|toast|kaput|finished|not\ happening(?:\ any\ more|\ after\ all)?
     |not\ going\ ahead|not\ on(?:\ any\ more)?|gathering\ dust|written\ off|totalled|binned|ditched|scrapped|axed|cancell?ed|called\ off|shelved|a\ no-go
-    |in\ the\ past|behind\ (?:me|us)|a\ distant\ memory|paid\ off|healed|cured|sorted|gone\ for\ good|past\ tense|ancient\ history|over(?:\ and\ done\ with)?
+    |in\ the\ past|behind\ (?:me|us)|a\ distant\ memory|paid\ off|healed|cured|sorted|gone\ for\ good|past\ tense|ancient\ history|over(?!\ (?:the\ moon|there|here|it|at|by|in|for\ dinner|\w+ing)\b)(?:\ and\ done\ with)?
     |a\ write-off|up\ in\ smoke|off(?:\ the\ (?:cards|menu|table))?|disbanded|demolished|thrown\ out|dismissed|ripped\ out|torn\ (?:out|down)|taken\ out|stopped|ceased|cleared\ up|gone\ to\ (?:a|an|their|its|his|her)\ (?:[\w-]+\ )*homes?|a\ closed\ chapter|run\ its\ course|had\ (?:its|their|his|her)\ day|pulled\ down)
     |(?:paid\ off|sold|cancell?ed|scrapped|binned|called\ off|ditched|disconnected|switched\ off)(?=$|\ (?:at\ (?:long\ )?last|finally|now|today|last|yesterday))
     |had\ to\ go|fell\ through|fell\ apart|folded|went\ under|went\ bust|shut\ (?:down|up\ shop)|closed\ (?:down|its\ doors)|conked\ out|bit\ the\ dust|gave\ up\ the\ ghost
@@ -53,7 +53,7 @@ _PREDICATES = r"""(?:is|are|was|were|has|have|got|has\ been|have\ been|had\ to\ 
     |(?:has|have)\ (?:left|moved\ (?:out|away)|gone\ home)|went\ (?:on|up\ on)\ (?:ebay|gumtree|marketplace|vinted)|went\ to\ the\ (?:tip|scrapyard|charity\ shop|dump)|crossed\ the\ rainbow\ bridge|is\ no\ longer\ with\ us|ran\ its\ course"""
 _GONE = _re(
     rf"""(?:
-    {_MINE}(?P<a>(?!(?:I|we|it|this|that|they|he|she|you|everything|work|lunch|dinner)\b)[^,]+?)\ (?:{_PREDICATES})\b(?:,|\ (?:on|in|last|this|for|because|so|and|after|since|with|the|today|yesterday|tonight|now|at|finally)\b|$).*
+    {_MINE}(?P<a>(?!(?:I|we|it|this|that|they|he|she|you|everything|work|lunch|dinner)\b)[^,]+?)\ (?:{_PREDICATES})\b(?:,|\ (?:on|in|last|this|for|because|so|and|after|since|with|today|yesterday|tonight|now|at|finally)\b|(?<=left)\ the\b|$).*
     |{_MINE}(?P<b>.+?)\ and\ (?:I|me|we)\ (?:(?:are|is|have|am|now)\ )*(?:done|through|finished|history|over|parted\ ways|fell\ out|fallen\ out)\b.*
     |(?:the\ |my\ )?(?P<h>[^,]+?)\ (?:has\ |have\ )?(?:discharged|signed\ off|struck\ off|let\ go\ of)\ (?:me|us)
     |(?:so\ )?no\ more\ (?P<c>[^,]+?)(?:\ for\ (?:me|us)|\ then|\ thank\ (?:you|god))?(?:,\ .*)?

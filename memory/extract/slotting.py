@@ -141,12 +141,12 @@ _SPLIT = _re(
     r"|(?:it is over (?:with|between) (?P<z>(?-i:[A-Z])\w+)|(?P<w>(?-i:[A-Z])\w+|my \w+) (?:left|dumped) me\b)"
 )
 _DIED = _re(
-    r"(?:(?:has|have|was|were|is|had to be) )?(?:died|passed away|passed|dead|put down|put to sleep|ran away|run"
+    r"(?:(?:has|have|was|were|is|had to be) )?(?:died|passed away|passed(?! (?:his|her|my|their|its|our|the|an?|with|on|through|by|it|\w+ (?:exam|test))\b)|dead|put down|put to sleep|ran away|run"
     r" away|gone|crossed the rainbow bridge)\b"
 )
 _OVER = _re(
     r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were"
-    r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?! (?:up|down|to|from|over|back|on|by|off|well)\b)|over"
+    r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?! (?:up|down|to|from|over|back|on|by|off|well)\b)|over(?! (?:the moon|there|here|it|at|by|in)\b)"
     r"|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the"
     r" table|finished$|ended$|(?:been )?stolen|moved out|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up|split up|finished$|ended$|moved out"
     r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
