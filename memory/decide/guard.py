@@ -49,6 +49,12 @@ _HEALTH = re.compile(
     r"|\w+ disease|medicat\w+|medicine|\d+ ?mg)\b",
     re.IGNORECASE,
 )
+_TREATED = re.compile(
+    rf"{_HEALTH.pattern}|\b(?:outgr\w+|grown out|diagnos\w+|tests?|tested|negative|reacts?|reaction|can (?:eat|have|drink)|fine with|healed|cured|dose|doctor"
+    r"|gp|tablets?|pills?|prescri\w+|takes?|taking|stopped|(?:came|come|am|is|been|me|him|her) (?:off|on)|tolerate\w*|remission|came back)\b",
+    re.IGNORECASE,
+)
+"""What may change what is known of somebody's health."""
 _PRONOUN = re.compile(r"(?:he|she|they|his|her|their)\b", re.IGNORECASE)
 _LISTS = re.compile(r"[,;.]\s|\b(?:and|but|who|which|because)\b", re.IGNORECASE)
 """More than one thing is said."""
@@ -178,6 +184,9 @@ def _forbidden(
         return "ADD", f"confidence {sure:.2f} is too low to change what is known"
     if decision.op == "DELETE" and not _supported(candidate, turn):
         return "NOOP", "no words of the turn support the deletion"
+    same = candidate.attribute is not None and candidate.attribute == target.attribute
+    if _HEALTH.search(target.text) and not same and not _TREATED.search(candidate.text):
+        return "ADD", "nothing that says nothing of health changes what is known of it"
     if of_what_somebody_has(candidate, target):
         return "ADD", f"it is about what somebody in {target.text!r} has"
     if not _about_the_same(decision, target, turn) and not (target.id in nearest and _tied(candidate, target)):

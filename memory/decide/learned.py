@@ -14,11 +14,11 @@ from langchain_core.embeddings import Embeddings
 from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
-from sharpwave.memory.decide.moving_on import changed, other_values
+from sharpwave.memory.decide.moving_on import changed, moves_another, other_values
 from sharpwave.memory.decide.nearest import nearest_changed
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
-from sharpwave.memory.decide.taking_back import is_meanwhile, passes, shares_object
+from sharpwave.memory.decide.taking_back import ATTITUDE, is_meanwhile, passes, shares_object
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.extract.languages import is_english
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
@@ -109,8 +109,11 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
         return True
     if decided.op == "DELETE" and (passes(candidate, target) or not _names(candidate, target)):
         return True
+    if ATTITUDE.search(target.text) and not phrases.stance(candidate.text) and candidate.attribute is None:
+        return True  # what happens in a place changes nothing in how somebody likes it
     return (
         is_past(target)
+        or moves_another(candidate.text, target)
         or is_meanwhile(candidate.text)
         or of_one_day(candidate.text)
         or (decided.op == "UPDATE" and beside)

@@ -117,10 +117,28 @@ def other_measure(new: str, old: str) -> bool:
     return bool(counted) and bool(before) and not any(alike(c, k) for c in counted for k in before)
 
 
+_MOVES = re.compile(
+    r"\b(?:moved|shifted|switched|swapped|changed|set|turned|put|pushed|bumped)\b(?P<thing>(?: [\w'-]+){1,4}?) (?:down |over |up |back |off )?"
+    r"(?:to|into|onto|at|in|from|for|on)\b",
+    re.IGNORECASE,
+)
+
+
+def moves_another(text: str, memory: Memory) -> bool:
+    """Whether what a statement moves or changes is a thing that the memory does not name: who switched trains in York has not moved."""
+    found = _MOVES.search(text)
+    moved = stems(found["thing"]) if found else frozenset()
+    return bool(moved) and not any(alike(m, k) for m in moved for k in stems(memory.text))
+
+
 def takes_over(candidate: Candidate, near: Known) -> bool:
     """Whether a candidate that tells of a change is about this memory, and says something else of it."""
     memory = near.memory
-    if is_meanwhile(candidate.text) or other_measure(candidate.text, memory.text):
+    if (
+        is_meanwhile(candidate.text)
+        or moves_another(candidate.text, memory)
+        or other_measure(candidate.text, memory.text)
+    ):
         return False
     if _collects(candidate, memory) or not same_topic(candidate.text, part_about(candidate.text, memory.text)):
         return False

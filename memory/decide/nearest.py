@@ -9,10 +9,11 @@ import re
 from collections.abc import Sequence
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.moving_on import other_measure
+from sharpwave.memory.decide.moving_on import moves_another, other_measure
 from sharpwave.memory.decide.sameness import brings_up_another, is_past
 from sharpwave.memory.decide.taking_back import LASTING, is_meanwhile, passes
 from sharpwave.memory.extract.changing import tells_change, tells_end
+from sharpwave.memory.extract.slotting import mentioned
 from sharpwave.memory.meanings import unsaid
 from sharpwave.memory.records import Candidate, Decision, Memory, Recall
 from sharpwave.memory.slots import slot
@@ -31,9 +32,14 @@ _ABOUT = re.compile(
     r"|left|retired|moved|went|came|did|does|costs?|starts?)\b",
     re.IGNORECASE,
 )
-_MOVES = re.compile(
-    r"\b(?:moved|shifted|set|turned|dropped|took|put|pushed|bumped)\b(?P<thing>(?: [\w'-]+){0,4}?) (?:down |over |up |in |back |off )?(?:to|into|onto|at)\b",
+_MOVED = re.compile(r"\bmoved\b", re.IGNORECASE)
+_SOMEWHERE = re.compile(
+    r"\b(?:in|on|at|by|near|next|under|behind|with|from|lives?|stands?|sits?|uses?|using|goes?|meets?|away|streets?)\b|days?\b",
     re.IGNORECASE,
+)
+_STOPPED = re.compile(r"\b(?:has|have) stopped (?P<what>(?!(?:go|do|hav|tak|see|us|be)ing\b)\w+ing)\b", re.IGNORECASE)
+_OF_WHO_IS_NAMED = re.compile(
+    r"\b(?:died|passed (?:away|in)|graduated|retired|moved out|nicked|stolen|sold|lost|rehomed)\b", re.IGNORECASE
 )
 _ONE_OF = re.compile(
     r"\b(?:first|second|last|next) (?!(?:week|month|year|night|time|summer|winter|spring|autumn|term)\b)\w+|\b(?:one|some|half) of\b",
@@ -96,8 +102,10 @@ def _lasts(memory: Memory, over: bool) -> bool:
 def _of_other_thing(said: str, memory: Memory) -> bool:
     """Whether a statement is about a thing of which the memory names but a part: the garden party is not the garden."""
     known = phrases.stems(memory.text)
-    moved = _MOVES.search(said)
-    if moved and moved["thing"] and not phrases.stems(moved["thing"]) & known:
+    if moves_another(said, memory) or (_MOVED.search(said) and not _SOMEWHERE.search(memory.text)):
+        return True
+    stopped = _STOPPED.search(said)
+    if stopped and not _SPEAKER.match(said) and unsaid(phrases.stems(stopped["what"]), known):
         return True
     found = _ABOUT.match(said)
     about = phrases.stems(found["thing"]) if found else frozenset()
@@ -106,9 +114,13 @@ def _of_other_thing(said: str, memory: Memory) -> bool:
 
 def _only_named(said: str, memory: Memory) -> bool:
     """Whether a statement shares no more than a name with a memory: "Mia has stopped crying", of a daughter called Mia."""
-    named = phrases.stems(" ".join(phrases.details(f"x {said}") & phrases.details(f"x {memory.text}")))
-    shared = phrases.stems(said) & phrases.stems(memory.text)
-    return bool(shared & named) and not shared - named - phrases.LIGHT
+    if _SPEAKER.match(said) or _OF_WHO_IS_NAMED.search(said):
+        return False
+    known = phrases.stems(memory.text)
+    first = said.split()[0].removesuffix("'s")
+    named = phrases.stems(f"{memory.subject} {mentioned(memory.text) or ''} {first}")
+    told = phrases.stems(said) - phrases.LIGHT
+    return bool(told & named & known) and not (told - unsaid(told, known)) - named
 
 
 def _nearest(near: Sequence[Recall]) -> Recall | None:

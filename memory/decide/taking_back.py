@@ -120,10 +120,10 @@ _MEANWHILE = re.compile(
 )
 """What sounds like an end and is none, or none for good."""
 _ONE_DAY = re.compile(
-    r"\b(?:tonight|today|tomorrow|yesterday|this (?:morning|afternoon|evening|time|week|weekend|\w+day)|at (?:noon|midnight|\d+|five|six|seven"
-    r"|eight|nine|ten))\b",
+    r"\b(?:tonight|today|tomorrow|yesterday|this (?:morning|afternoon|evening|time|week|weekend|\w+day)|at (?:noon|midnight))\b",
     re.IGNORECASE,
 )
+_SHORTLY = re.compile(r"\b(?:tonight|tomorrow|this (?:time|week|weekend|evening|\w+day))\b", re.IGNORECASE)
 _FOR_GOOD = re.compile(
     r"\b(?:sold|cancel\w+|quit|resign\w*|closed|returned|binned|ditched|scrapped|moved out|broke up|split up|died|passed away|shut \w+ down|handed in"
     r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated)\b",
@@ -131,7 +131,7 @@ _FOR_GOOD = re.compile(
 )
 
 
-_ATTITUDE = re.compile(
+ATTITUDE = re.compile(
     r"\b(?:love|loves|like|likes|enjoy|enjoys|hate|hates|adore|fan of|into|afraid|scared|fear|fears|phobia|prefer|prefers|keen)\b",
     re.IGNORECASE,
 )
@@ -146,7 +146,9 @@ _SELF = re.compile(
 def is_meanwhile(text: str) -> bool:
     """Whether what is said to be over or otherwise is so for the moment only, or of one day."""
     said = expanded(text)
-    return bool(_MEANWHILE.search(said)) or (bool(_ONE_DAY.search(said)) and not _FOR_GOOD.search(said))
+    return bool(_MEANWHILE.search(said) or _SHORTLY.search(said)) or (
+        bool(_ONE_DAY.search(said)) and not _FOR_GOOD.search(said)
+    )
 
 
 def passes(candidate: Candidate, memory: Memory) -> bool:
@@ -156,7 +158,7 @@ def passes(candidate: Candidate, memory: Memory) -> bool:
         return True
     if _BRIEF.search(said) or (_ENDED.search(said) and not _PAIR.search(said) and _RECURS.search(memory.text)):
         return True
-    attitude = memory.attribute is None and _ATTITUDE.search(memory.text)
+    attitude = memory.attribute is None and ATTITUDE.search(memory.text)
     if attitude and not _SELF.match(said):  # the spider has gone, not the fear of it
         return True
     lasting = candidate.attribute is None and (memory.attribute in LASTING or attitude)

@@ -133,17 +133,12 @@ def transition(candidate: Candidate, memory: Memory) -> Operation | None:
         return None
     said, known = expanded(candidate.text), expanded(memory.text)
     shared = (stems(said) & stems(known)) - LIGHT - stems(candidate.subject)
-    return next(
-        (
-            one.op
-            for one in TRANSITIONS
-            if (shared or not one.named)
-            and one.event.search(said)
-            and one.state.search(known)
-            and not one.state.search(said)
-        ),
-        None,
-    )
+    for one in TRANSITIONS:
+        state = one.state.search(known)
+        ended = state is not None and one.event.search(said) and not one.state.search(said)
+        if state and ended and (shared - stems(state[0]) or not one.named):
+            return one.op
+    return None
 
 
 def _of_one(candidate: Candidate, memory: Memory) -> bool:

@@ -28,7 +28,7 @@ _CHANGED = _re(
     r"\b(?:gone|jumped\ ship|turned|changed(?:\ over)?)\ to\b|\brewritten\ in\b",
     r"\b(?:sold|ditched|returned|traded\ in)\b.*\b(?:and|so)\b.*\b(?:bought|got|have)\b",
     r"\b(?:has|have)\ taken\ over\b|\btook\ over\b|\bis\ in\ charge\ of\b|\bis\ running\ it\b|\bput\ (?:me|him|her|us)\ on\ (?:days|nights|earlies|lates)\b",
-    r"\b(?:ended\ up\ (?:with|going|getting|at|in)|settled\ on|opted\ for|went\ (?:with|for)\b.*\bin\ the\ end)\b|\breplaced\ by\b",
+    r"\b(?:ended\ up\ (?:with|going|getting)|settled\ on|opted\ for|went\ (?:with|for)\b.*\bin\ the\ end)\b|\breplaced\ by\b",
     r"\b(?:am|is|are|have\ gone|has\ gone|went)\ back\ (?:on|to|at|in|with)\b(?!\ (?:track|home|bed|sleep|it)\b)",
     # another number or date
     rf"\b(?:pushed|bumped|rescheduled|postponed|delayed|brought\ forward|put\ back|extended){_FEW}\ (?:to|till|until|for)\ \w+",
@@ -44,7 +44,7 @@ _CHANGED = _re(
     rf"\bfrom\ (?:{_MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|next\ \w+)\b.*\b(?:am|is|are|costs?)\b",
     r"\bstarted\ (?:having|eating|drinking|taking|using)\b",
     # what happens in a life
-    rf"\bturned\ {_NUMBER}\b|\bcelebrated\ (?:her|his|my|their)\ \w*\d\w*\b",
+    rf"\bturned\ {_NUMBER}(?=$|[.,;!]|\ (?:on|last|in|today|yesterday|this)\b)|\bcelebrated\ (?:her|his|my|their)\ \w*\d\w*\b",
     r"\b(?:was\ born|had\ (?:her|the|our|their|a)\ (?:little\ )?(?:baby|girl|boy|twins))\b",
 )
 _ENDED = _re(

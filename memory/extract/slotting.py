@@ -111,7 +111,7 @@ _NOT = _re(
 )
 _GAVE_UP = _re(
     r"(?:(?:have|has|had to|am|is|decided to) )?(?:given up(?: on)?|gave up(?: on)?|giving up|give up|quit"
-    r"|quitting|stopped|stop|ceased|ended|terminated|discontinued|came off|come off|went off|let go of|did not renew|have not renewed|(?:finished|completed)(?= (?:the|my|our) (?!degree|phd|master|studies|training))|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
+    r"|quitting|stopped|stop|ceased|ended(?! up)|terminated|discontinued|came off|come off|went off|let go of|did not renew|have not renewed|(?:finished|completed)(?= (?:the|my|our) (?!degree|phd|master|studies|training))|dropped(?: out of)?|done(?: with|(?= \w+ing\b))|through with|finished with|kicked"
     r"|packed in|retired from|gone off|outgrown|outgrew|lost interest in|cancelled|canceled|resigned from|resigned"
     r" as|cut out|sworn off|stepped down (?:from|as)|left(?= (?:the|our|my) (?:.* )?(?:council|club|team|band"
     r"|group|choir|board|committee|class|course|party|church|union|company|firm|gym|league|society|association"
@@ -146,7 +146,7 @@ _DIED = _re(
 )
 _OVER = _re(
     r"(?:no more (?P<v>.+?) for me\b|my time as (?P<x>.+?) (?:is|has)\b|(?!I\b|we\b)(?P<w>.+?) (?:is|are|was|were"
-    r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?! (?:up|down|to|from|over|back|on|by|off|well)\b)|over(?! (?:the moon|there|here|it|at|by|in)\b)"
+    r"|has|have|got) (?:(?:been )?(?:sold|stolen|put down|removed)|off(?: my list)?(?=$|,)|(?:been )?(?:cancelled|canceled|called off)|a thing of the past|gone(?=$|[.,;!]| (?:for good|forever|now|at last|finally|too)\b)|over(?! (?:the moon|there|here|it|at|by|in)\b)"
     r"|history|vanished|ended|(?:a |been a )?false alarm|not a problem(?: for me)?|scrapped|been scrapped|off the"
     r" table|finished$|ended$|(?:been )?stolen|moved out|cleared up|come to an end|come to nothing|fallen through)\b|(?!I\b|we\b)(?P<u>.+?) (?:fell through|broke up|split up|finished$|ended$|moved out"
     r"|disbanded|came to nothing|came to an end)\b|(?:they|(?:my|the) \w+) (?:took|have taken|has taken) me off (?P<t>.+))"
