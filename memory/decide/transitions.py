@@ -6,6 +6,7 @@ campervan") the event has to name the thing.
 """
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from sharpwave.memory.decide.sameness import brings_up_another, is_past, same_subject
@@ -129,16 +130,23 @@ TRANSITIONS = (
 
 def transition(candidate: Candidate, memory: Memory) -> Operation | None:
     """Return what becomes of a memory of a state after the event that a candidate tells; None where they are not such a pair."""
-    if candidate.history or is_past(memory) or not _of_one(candidate, memory):
+    said = expanded(candidate.text)
+    told = _events(said)
+    if not told or candidate.history or is_past(memory) or not _of_one(candidate, memory):
         return None
-    said, known = expanded(candidate.text), expanded(memory.text)
+    known = expanded(memory.text)
     shared = (stems(said) & stems(known)) - LIGHT - stems(candidate.subject)
-    for one in TRANSITIONS:
+    for one in told:
         state = one.state.search(known)
-        ended = state is not None and one.event.search(said) and not one.state.search(said)
-        if state and ended and (shared - stems(state[0]) or not one.named):
+        if state and not one.state.search(said) and (shared - stems(state[0]) or not one.named):
             return one.op
     return None
+
+
+@lru_cache(maxsize=1024)
+def _events(said: str) -> tuple[Transition, ...]:
+    """Return the transitions whose event a statement tells; it is asked of one statement and each memory near it."""
+    return tuple(one for one in TRANSITIONS if one.event.search(said))
 
 
 def _of_one(candidate: Candidate, memory: Memory) -> bool:
