@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from sharpwave.memory import cascade, ledger, semantic
 from sharpwave.memory.errors import NotFoundError
+from sharpwave.memory.phrases import stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Record, Source, Turn
 from sharpwave.memory.slots import FORMER
 from sharpwave.memory.when import ends
@@ -176,7 +177,7 @@ def _update(context: Context) -> Applied:
             "version": old.version + 1,
             "valid_from": since,
             "attribute": candidate.attribute or old.attribute,
-            "value": candidate.value or old.value,
+            "value": candidate.value or _still_said(old, fresh.text),
             "importance": max(old.importance, fresh.importance),
             "contradictions": old.contradictions + contradicts,
             "last_contradicted_at": context.turn.said_at if contradicts else old.last_contradicted_at,
@@ -188,6 +189,11 @@ def _update(context: Context) -> Applied:
     close(context.connection, context.owner, old, since)
     memory = cascade.linked(context.connection, context.owner, memory)
     return context.log(context.put(memory), old)
+
+
+def _still_said(old: Memory, text: str) -> str | None:
+    """Return the value of a memory if a text that takes its place still says it."""
+    return old.value if old.value is not None and stems(old.value) <= stems(text) else None
 
 
 def _delete(context: Context) -> Applied:

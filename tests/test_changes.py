@@ -189,3 +189,13 @@ def test_ten_facts_of_which_two_are_the_same_make_nine_memories(store: MemorySto
     facts = [{"text": f"Owns a {thing}", "quote": f"a {thing}", "op": "ADD"} for thing in things]
     state = told(store, scripted, [], f"I own a {', a '.join(things)}.", *facts)
     assert texts(store) == sorted({f"Owns a {thing}" for thing in things}) and not state["errors"]
+
+
+def test_a_slot_does_not_keep_a_value_that_its_text_no_longer_says(store: MemoryStore) -> None:
+    agent = build_agent(memory=store).compile()
+    say(agent, "I live in Ghent")
+    say(agent, "we're in Antwerp as of last week")
+    (home,) = store.memories("ana")
+    assert home.text == "we're in Antwerp as of last week" and home.value != "Ghent"
+    say(agent, "I moved to Bonn")
+    assert [memory.value for memory in store.memories("ana")] == ["Bonn"]

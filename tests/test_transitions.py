@@ -16,6 +16,7 @@ ENDED = [
     ("I rent a studio on Mill Road", "I bought a cottage in Ely", "UPDATE"),
     ("I'm learning to drive", "I passed my driving test", "UPDATE"),
     ("I'm saving up for a canoe", "I bought the canoe at last", "UPDATE"),
+    ("I live in Ghent", "we're in Antwerp as of last week", "UPDATE"),
     ("I sprained my wrist", "my wrist has fully healed", "DELETE"),
     ("I'm a trainee nurse", "I qualified as a nurse", "UPDATE"),
 ]
@@ -23,6 +24,8 @@ NOT_ENDED = [
     ("I've been selling candles on Etsy", "I sold a candle to my neighbour"),
     ("I'm between jobs", "my sister found a job at the harbour office"),
     ("I'm saving up for a canoe", "I bought a kettle"),
+    ("I live in Ghent", "we're in Antwerp for a concert"),
+    ("I live in Ghent", "my brother is in Antwerp as of last week"),
     ("I rent a studio on Mill Road", "I bought a lamp for the studio"),
     ("I'm learning to drive", "I used to fear driving"),
     ("I live in Ghent", "I found a job at the harbour office"),

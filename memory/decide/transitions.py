@@ -121,6 +121,10 @@ TRANSITIONS = (
         "DELETE",
     ),
     _row(
+        r"(?:live|lives|living|based|settled) (?:in|near|outside)",
+        r"(?:am|are|is)(?: back)? in (?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)? (?:as of|since (?:last|this|the)|these days|now|for good)",
+    ),
+    _row(
         r"moving to|about to move|plan(?:ning)? to move",
         r"(?:have |has )?(?:finally |just )?moved (?:in )?to|settled in",
         named=True,
