@@ -236,7 +236,7 @@ def _tied(candidate: Candidate, target: Memory) -> bool:
     named = stems(candidate.subject) <= stems(f"{target.text} {target.value or ''}") and candidate.subject != "user"
     told = target.subject != "user" and stems(target.subject) <= stems(candidate.text)
     calls = target.subject != "user" and _PRONOUN.match(candidate.text)
-    shares = details(f". {candidate.text}") & details(f". {target.text}")
+    shares = details(candidate.text) & details(target.text)
     return bool(same_subject(candidate, target) or named or told or calls or shares)
 
 

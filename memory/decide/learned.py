@@ -44,11 +44,7 @@ class LearnedPolicy:
     name = "learned/1"
 
     def __init__(
-        self,
-        checkpoint: Checkpoint | None = None,
-        *,
-        rules: Policy | None = None,
-        least: float = LEAST,
+        self, checkpoint: Checkpoint | None = None, *, rules: Policy | None = None, least: float = LEAST
     ) -> None:
         """Decide with a network.
 

@@ -119,11 +119,10 @@ _MEANWHILE = re.compile(
     re.IGNORECASE,
 )
 """What sounds like an end and is none, or none for good."""
-_ONE_DAY = re.compile(
-    r"\b(?:tonight|today|tomorrow|yesterday|this (?:morning|afternoon|evening|time|week|weekend|\w+day)|at (?:noon|midnight))\b",
-    re.IGNORECASE,
-)
+_ONE_DAY = re.compile(r"\b(?:today|yesterday|this (?:morning|afternoon)|at (?:noon|midnight))\b", re.IGNORECASE)
+"""When something happened, which may be for good all the same."""
 _SHORTLY = re.compile(r"\b(?:tonight|tomorrow|this (?:time|week|weekend|evening|\w+day))\b", re.IGNORECASE)
+"""How long something is so, which is never for good."""
 _FOR_GOOD = re.compile(
     r"\b(?:sold|cancel\w+|quit|resign\w*|closed|returned|binned|ditched|scrapped|moved out|broke up|split up|died|passed away|shut \w+ down|handed in"
     r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated)\b",
