@@ -20,7 +20,7 @@ demo: $(READY) ## Watch the agent remember: no key, no network once installed
 	@$(PY) -m sharpwave demo
 
 train: $(READY) ## Install what training a policy needs, so that its tests run too
-	$(PY) -m pip install -q --disable-pip-version-check torch==$(TORCH)
+	$(PY) -m pip install -q --disable-pip-version-check torch==$(TORCH) onnx
 
 test: $(READY) ## Run the tests; those of training only where `make train` was run
 	$(PYTEST) $(PARALLEL) -m "not slow and not data"

@@ -23,6 +23,8 @@ Split = Literal["tune", "held", "all"]
 Key = tuple[int, int]
 """A fact of a case: index of its turn, index among the turn's facts."""
 HERE = Path(__file__).with_name("labelled")
+TRAPS = HERE / "traps"
+"""Dialogues of which most turns only sound like a change of what is known, and the true changes are told sideways."""
 
 
 class Fact(Record):

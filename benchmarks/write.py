@@ -108,7 +108,15 @@ def _by_graph(graph: Any, turn: Turn) -> tuple[list[Candidate], list[Written]]:
         raise ModelError(f"A turn could not be written: {state['errors'][0]['error']}")
     decisions = [Decision.model_validate(decision) for decision in state["decisions"]]
     done = [Applied.model_validate(applied) for applied in state["operations"]]
-    return [Candidate.model_validate(c) for c in state["candidates"]], list(zip(decisions, done, strict=False))
+    candidates = [Candidate.model_validate(candidate) for candidate in state["candidates"]]
+    return _taken(candidates, list(zip(decisions, done, strict=False)))
+
+
+def _taken(candidates: Sequence[Candidate], written: list[Written]) -> tuple[list[Candidate], list[Written]]:
+    """Return what was taken for facts, and what became of it: a tentative candidate counts where something came of it."""
+    kept = [(d, a) for d, a in written if not d.candidate.tentative or d.op != "NOOP" or d.target is not None]
+    came = {d.candidate.text for d, _ in kept}
+    return [candidate for candidate in candidates if not candidate.tentative or candidate.text in came], kept
 
 
 def _by_steps(
@@ -127,7 +135,7 @@ def _by_steps(
     if not isinstance(policy, Baseline):
         decisions = guard(decisions, neighbours, turn)
     done = store.apply(turn, decisions, revision=revision, index=False)
-    return candidates, list(zip(decisions, done, strict=False))
+    return _taken(candidates, list(zip(decisions, done, strict=False)))
 
 
 def evaluate(extractor: Extractor, policy: Policy, cases: Sequence[Case], embeddings: Embeddings) -> list[CaseScore]:

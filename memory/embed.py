@@ -84,9 +84,14 @@ class LocalEmbeddings(Embeddings):
             ConfigError: a file is missing. Damaged files, or those of another model, are found at the first text.
         """
         self._folder = folder
-        self._files = _packaged_files() if folder is None else _folder_files(folder.expanduser())
+        self._files = packaged_files() if folder is None else _folder_files(folder.expanduser())
         self._lock = threading.Lock()
         self._loaded: _Encoder | None = None
+
+    @property
+    def packaged(self) -> bool:
+        """Whether its files are those of the `[embedded]` packages."""
+        return self._folder is None
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return a vector for each text, in order; a blank text gets one too. Long texts keep their beginning."""
@@ -108,7 +113,7 @@ class LocalEmbeddings(Embeddings):
         with self._lock:
             if self._loaded is None:
                 if self._folder is None:
-                    _check_digests(self._files)
+                    check_digests(self._files)
                 self._loaded = _open(self._files)
             return self._loaded
 
@@ -198,7 +203,9 @@ def _tail(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Files:
+class Files:
+    """The files of an encoder."""
+
     model: Path
     tokenizer: Path
 
@@ -263,7 +270,8 @@ def _pool(states: Floats, mask: npt.NDArray[np.int64]) -> Floats:
     return unit
 
 
-def _packaged_files() -> _Files:
+def packaged_files() -> Files:
+    """Locate the files that the `[embedded]` packages carry. Raises `ConfigError` where one is missing."""
     found = {}
     for name, (package, inside, _) in _PACKAGED.items():
         spec = importlib.util.find_spec(package)  # finds the package without importing it
@@ -274,11 +282,11 @@ def _packaged_files() -> _Files:
                 f"The local embedder has no {name}. Run: {_INSTALL}, or give a folder that holds the model."
             )
         found[name] = path
-    return _Files(found["model.onnx"], found["tokenizer.json"])
+    return Files(found["model.onnx"], found["tokenizer.json"])
 
 
-def _folder_files(folder: Path) -> _Files:
-    files = _Files(folder / "model.onnx", folder / "tokenizer.json")
+def _folder_files(folder: Path) -> Files:
+    files = Files(folder / "model.onnx", folder / "tokenizer.json")
     for path in (files.model, files.tokenizer):
         if not path.is_file():
             raise ConfigError(
@@ -288,7 +296,8 @@ def _folder_files(folder: Path) -> _Files:
     return files
 
 
-def _check_digests(files: _Files) -> None:
+def check_digests(files: Files) -> None:
+    """Raise `ConfigError` unless these are the files that were measured, to the byte."""
     for path in (files.model, files.tokenizer):
         package, _, digest = _PACKAGED[path.name]
         try:
@@ -303,12 +312,12 @@ def _check_digests(files: _Files) -> None:
             )
 
 
-def _open(files: _Files) -> _Encoder:
+def _open(files: Files) -> _Encoder:
     from onnxruntime.capi import onnxruntime_pybind11_state as runtime  # type: ignore[import-untyped]
 
-    tokenizer = _open_tokenizer(files.tokenizer)
+    tokenizer = open_tokenizer(files.tokenizer)
     try:
-        encoder = _assemble(files, _open_session(files.model), tokenizer)
+        encoder = _assemble(files, open_session(files.model), tokenizer)
         states, mask = encoder.hidden([encoder.ids(_PROBE)])
     except (
         runtime.Fail,
@@ -326,7 +335,7 @@ def _open(files: _Files) -> _Encoder:
     return encoder
 
 
-def _assemble(files: _Files, session: Any, tokenizer: "Tokenizer") -> _Encoder:
+def _assemble(files: Files, session: Any, tokenizer: "Tokenizer") -> _Encoder:
     first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     if first is None or last is None:
         raise _not_the_model(files, "the tokenizer has no [CLS] and [SEP]")
@@ -337,7 +346,8 @@ def _assemble(files: _Files, session: Any, tokenizer: "Tokenizer") -> _Encoder:
     return _Encoder(session, tokenizer, (first, last), tokenizer.token_to_id("[UNK]"), inputs, output)
 
 
-def _open_session(path: Path) -> Any:
+def open_session(model: Path | bytes) -> Any:
+    """Return an onnxruntime session of a file, or of what stood in it. Raises what onnxruntime raises."""
     import onnxruntime  # type: ignore[import-untyped]
 
     options = onnxruntime.SessionOptions()
@@ -345,10 +355,13 @@ def _open_session(path: Path) -> Any:
     options.inter_op_num_threads = 1
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        model if isinstance(model, bytes) else str(model), options, providers=["CPUExecutionProvider"]
+    )
 
 
-def _open_tokenizer(path: Path) -> "Tokenizer":
+def open_tokenizer(path: Path) -> "Tokenizer":
+    """Return the tokenizer of a file, which neither cuts nor pads. Raises `ConfigError` where it is none."""
     from tokenizers import Tokenizer
 
     try:
@@ -360,7 +373,7 @@ def _open_tokenizer(path: Path) -> "Tokenizer":
     return tokenizer
 
 
-def _check_probe(files: _Files, vector: Floats) -> None:
+def _check_probe(files: Files, vector: Floats) -> None:
     expected = np.array([int(part) for part in _PROBE_VECTOR.split()])
     seen = vector[: len(expected)]
     if vector.shape != (_DIMENSIONS,):
@@ -370,7 +383,7 @@ def _check_probe(files: _Files, vector: Floats) -> None:
         raise _not_the_model(files, f"a known sentence gets another vector (cosine {cosine:.2f})")
 
 
-def _not_the_model(files: _Files, why: str) -> ConfigError:
+def _not_the_model(files: Files, why: str) -> ConfigError:
     return ConfigError(
         f"{files.model} with {files.tokenizer.name} is not {LocalEmbeddings.name}, or is damaged: {why}. "
         f"Fetch both files again, or leave the folder unset and run: {_INSTALL}"

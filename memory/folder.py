@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from sharpwave.memory import chroma_files, fingerprint, indexing, ledger, rebuild, secrets, times
 from sharpwave.memory.candidates import Nearest
+from sharpwave.memory.cross_encoder import reader_for
 from sharpwave.memory.embed import LocalEmbeddings
 from sharpwave.memory.errors import InputError, StoreError
 from sharpwave.memory.indexing import Indexing
@@ -36,6 +37,7 @@ class Folder:
         self._indexing = Indexing(self.ledger, home, collections)
         self.index = self._indexing.index
         self._vectors = Vectors(embeddings)
+        self._reader = reader_for(embeddings)
         self._closed = False
         self.learns_recall = False
         """Whether recall goes by what earlier citations have taught, and learns from new ones (see `rerank`)."""

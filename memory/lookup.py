@@ -136,7 +136,10 @@ class Lookup(Folder):
                 return [[] for _ in candidates], 0
             asked = [(Query.of(c.text, self.vector(c.text)), c) for c in candidates]
             nearest = self._nearest(connection, owner, live=True)
-            return near.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
+            found, revision = near.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
+        if self._reader is not None:
+            found = [self._reader.related(c.text, hits) for c, hits in zip(candidates, found, strict=True)]
+        return found, revision
 
     def get(self, owner: str, memory_id: str) -> Memory:
         """Return the current version of a memory, whatever its status.

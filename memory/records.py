@@ -194,6 +194,8 @@ class Candidate(Record):
     """`retract` says that something is no longer so, and offers nothing in its place."""
     history: bool = False
     """The statement is about the past ("I used to live in Rome"): kept, but never the present."""
+    tentative: bool = False
+    """Kept only where it changes, ends or says again what is known: by itself it tells too little."""
     proposed: Operation | None = None
     """What a model that saw the neighbours proposed in the same call, if it did."""
     proposed_target: str | None = None
@@ -239,6 +241,28 @@ class Score(Record):
     total: float = 0.0
 
 
+class Relation(Record):
+    """What a statement does to a memory, as the cross-encoder reads it: probabilities, which sum to 1."""
+
+    said: str
+    """The statement."""
+    apart: float
+    """Both stand."""
+    new: float
+    """It takes the memory's place."""
+    over: float
+    """It ends the memory."""
+    same: float
+    """It says the memory again."""
+    more: float
+    """It adds a detail."""
+
+    @property
+    def changes(self) -> float:
+        """Probability that the memory no longer holds as it is."""
+        return self.new + self.over
+
+
 class Recall(Record):
     """One thing that was found: a memory or an utterance, with its score."""
 
@@ -251,6 +275,8 @@ class Recall(Record):
     """Present when `explain=True`."""
     memory: Memory | None = None
     utterance: Utterance | None = None
+    relation: Relation | None = None
+    """What the statement that a decision is about does to it, where that was read."""
     features: tuple[float, ...] = ()
     """What a citation of it can teach, where recall learns from citations (see `features.FEATURES`)."""
 

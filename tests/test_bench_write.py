@@ -20,6 +20,7 @@ from sharpwave.memory.keywords import terms
 from sharpwave.memory.records import Candidate, Decision, Recall, Turn
 
 ALL = labelled.load()
+TRAPS = labelled.load(folder=labelled.TRAPS)
 BY_ID = {case.id: case for case in ALL}
 SOME = [BY_ID[name] for name in ("t01", "t13", "t15", "t18", "t19", "t20", "t26", "t41", "h12", "h16", "h28", "h34")]
 
@@ -59,7 +60,7 @@ def test_each_part_has_all_operations_and_many_turns_with_nothing_to_keep(part: 
     assert sum(quiet) >= 100
 
 
-@pytest.mark.parametrize("case", ALL, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", ALL + TRAPS, ids=lambda case: case.id)
 def test_labels_fit_what_is_said(case: Case) -> None:
     known = dict(facts(case))
     for i, turn in enumerate(case.turns):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sharpwave.memory.decide import Policy
     from sharpwave.memory.extract import Extractor
 
-Dataset = Literal["own", "halumem", "automemorybench"]
+Dataset = Literal["own", "traps", "halumem", "automemorybench"]
 
 
 def register(bench: typer.Typer) -> None:
@@ -29,7 +29,7 @@ def write(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder of the data set. The own one is in the sources.")
     ] = None,
-    split: Annotated[Literal["tune", "held", "all"], typer.Option("--split", help="Part of the own set.")] = "all",
+    split: Annotated[Literal["tune", "held", "all"], typer.Option("--split", help="Part of the own sets.")] = "all",
     extractor: Annotated[Literal["rules", "llm"], typer.Option("--extractor", help="Who finds the facts.")] = "rules",
     policy: Annotated[
         Literal["rules", "learned", "network", "llm", "always-add", "cosine"],
@@ -43,7 +43,7 @@ def write(
     """Measure the write path on labelled dialogues: wrong deletes and updates, duplicates, unsupported facts.
 
     The rules alone run along, and two baselines: always ADD, and UPDATE of the nearest memory from a cosine of 0.85 on. The
-    first figures are for English. HaluMem's statements are given as facts, so there the policy alone is measured.
+    first figures are for English. `own` and `traps` are our own, the second written to mislead. HaluMem's statements are given as facts, so there the policy alone is measured.
     """
     from sharpwave.models import chat_model, embeddings, provider_errors
 
@@ -59,7 +59,7 @@ def write(
             embeddings(settings),
             failures,
         )
-    found = {"dataset": dataset, "split": split if dataset == "own" else None, **found}
+    found = {"dataset": dataset, "split": split if dataset in ("own", "traps") else None, **found}
     if as_json:
         print_json(found)
     else:
@@ -70,8 +70,8 @@ def cases_of(dataset: Dataset, data: Path | None, split: Literal["tune", "held",
     """Return the cases of a data set; raises `InputError` where it cannot be read."""
     from sharpwave.benchmarks import automemory, halumem, labelled
 
-    if dataset == "own":
-        return labelled.load(split, data or labelled.HERE)
+    if dataset in ("own", "traps"):
+        return labelled.load(split, data or (labelled.HERE if dataset == "own" else labelled.TRAPS))
     if data is None:
         raise InputError(f"Where is {dataset}? Name its folder with --data.")
     return halumem.load(data) if dataset == "halumem" else automemory.load(data)

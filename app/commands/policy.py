@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Method = Literal["grpo", "supervised", "both"]
 Split = Literal["validation", "test"]
-Dataset = Literal["own", "halumem", "automemorybench", "shadow"]
+Dataset = Literal["own", "traps", "halumem", "automemorybench", "shadow"]
 STEPS = 100
 
 DataOption = Annotated[

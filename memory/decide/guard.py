@@ -6,16 +6,18 @@ nothing to add. It keeps number and order, and guarding twice changes nothing.
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
+from sharpwave.memory.decide.reading import changes, lists
 from sharpwave.memory.decide.sameness import brings_up_another, is_past, of_what_somebody_has, same_subject, same_value
 from sharpwave.memory.decide.taking_back import theirs, without
 from sharpwave.memory.decide.transitions import transition
 from sharpwave.memory.meanings import alike
 from sharpwave.memory.phrases import LIGHT, covered, details, stance, stems
-from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Turn
+from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Relation, Turn
 from sharpwave.memory.slots import aliases, slot
 from sharpwave.memory.trust import TRUST, looks_like_instruction, traced
 
@@ -56,6 +58,7 @@ _TREATED = re.compile(
 )
 """What may change what is known of somebody's health."""
 _PRONOUN = re.compile(r"(?:he|she|they|his|her|their)\b", re.IGNORECASE)
+
 _LISTS = re.compile(r"[,;.]\s|\b(?:and|but|who|which|because)\b", re.IGNORECASE)
 """More than one thing is said."""
 
@@ -71,9 +74,28 @@ def guard(decisions: Sequence[Decision], neighbours: Sequence[Sequence[Recall]],
     `guarded` says what was changed and why. It starts with "quarantined" where the text is kept out of recall because it
     reads like an instruction and did not come from the user.
     """
-    shown = {r.memory.id: r.memory for near in neighbours for r in near if r.memory is not None}
-    nearest = {memory_id for near in neighbours if (memory_id := _nearest(near)) is not None}
-    return _once_each([_guarded(decision, shown, nearest, turn) for decision in decisions], shown)
+    hits = [hit for near in neighbours for hit in near if hit.memory is not None]
+    shown = _Shown(
+        {hit.id: hit.memory for hit in hits if hit.memory is not None},
+        {memory_id for near in neighbours if (memory_id := _nearest(near)) is not None},
+        {(hit.relation.said, hit.id): hit.relation for hit in hits if hit.relation is not None},
+    )
+    return _once_each([_guarded(decision, shown, turn) for decision in decisions], shown.memories)
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What the policy was shown."""
+
+    memories: Mapping[str, Memory]
+    nearest: Collection[str]
+    """The memory nearest in meaning to each candidate."""
+    relations: Mapping[tuple[str, str], Relation]
+    """What was read in a statement and a memory, by the text of the one and the id of the other."""
+
+    def relation(self, decision: Decision) -> Relation | None:
+        """Return what was read in the candidate and the target."""
+        return self.relations.get((decision.candidate.text, decision.target or ""))
 
 
 def _nearest(near: Sequence[Recall]) -> str | None:
@@ -109,14 +131,14 @@ def _same_single_slot(decision: Decision, shown: Mapping[str, Memory]) -> bool:
     return attribute is not None and attribute == decision.candidate.attribute and not slot(attribute).many
 
 
-def _guarded(decision: Decision, shown: Mapping[str, Memory], nearest: Collection[str], turn: Turn) -> Decision:
+def _guarded(decision: Decision, shown: _Shown, turn: Turn) -> Decision:
     decision = decision.model_copy(update={"candidate": traced(decision.candidate, turn)})
     candidate = decision.candidate
     if candidate.source_kind != "user" and looks_like_instruction(f"{candidate.text}\n{candidate.quote}"):
         return _instead(decision, "ADD", "quarantined: it reads like an instruction and is not the user's own words")
     if decision.op == "ADD":
-        return _added(decision, shown.values(), turn)
-    target = shown.get(decision.target) if decision.target else None
+        return _added(decision, shown.memories.values(), turn)
+    target = shown.memories.get(decision.target) if decision.target else None
     if decision.op == "NOOP":
         wrong = decision.target is not None and (target is None or target.owner != turn.owner)
         return _instead(decision, "NOOP", "confirms no memory that was shown") if wrong else decision
@@ -125,11 +147,15 @@ def _guarded(decision: Decision, shown: Mapping[str, Memory], nearest: Collectio
     if target.owner == turn.owner and target.status == "active" and turn.said_at < last_said(target):
         late = f"said before what is known: {target.text!r}"
         return _past(_instead(decision, "ADD", late), target)
-    if problem := _forbidden(decision, target, nearest, turn):
+    if problem := _forbidden(decision, target, shown, turn):
         milder = _instead(decision, *problem)
+        if candidate.tentative:
+            return milder.model_copy(update={"op": "NOOP"})
         doubts = _unsure(decision) and same_subject(candidate, target) and candidate.attribute == target.attribute
         return milder.model_copy(update={"contradicts": target.id}) if doubts and target.attribute else milder
-    return _merged(decision, target, turn) if decision.op == "UPDATE" else decision
+    read = shown.relation(decision)
+    replaced = read is not None and changes(read) and not lists(target.text)
+    return _merged(decision, target, turn) if decision.op == "UPDATE" and not replaced else decision
 
 
 def last_said(memory: Memory) -> datetime:
@@ -140,6 +166,8 @@ def last_said(memory: Memory) -> datetime:
 def _added(decision: Decision, shown: Iterable[Memory], turn: Turn) -> Decision:
     """Let an ADD pass; into a single-valued slot that a later statement fills otherwise, as what is past."""
     candidate = decision.candidate
+    if candidate.tentative:
+        return _instead(decision, "NOOP", "it tells too little by itself")
     decision = decision if decision.target is None else decision.model_copy(update={"target": None})
     open_slot = candidate.attribute is None or slot(candidate.attribute).many or candidate.polarity == "retract"
     if open_slot or candidate.history or decision.outdated_by is not None:
@@ -163,9 +191,7 @@ def _unsure(decision: Decision) -> bool:
     return min(decision.confidence, decision.candidate.confidence) < LEAST_CONFIDENCE
 
 
-def _forbidden(
-    decision: Decision, target: Memory, nearest: Collection[str], turn: Turn
-) -> tuple[Operation, str] | None:
+def _forbidden(decision: Decision, target: Memory, shown: _Shown, turn: Turn) -> tuple[Operation, str] | None:
     """Why an UPDATE or DELETE of `target` may not be, with what happens in its place; None when it may."""
     candidate = decision.candidate
     if target.owner != turn.owner:
@@ -189,7 +215,10 @@ def _forbidden(
         return "ADD", "nothing that says nothing of health changes what is known of it"
     if of_what_somebody_has(candidate, target):
         return "ADD", f"it is about what somebody in {target.text!r} has"
-    if not _about_the_same(decision, target, turn) and not (target.id in nearest and _tied(candidate, target)):
+    read = shown.relation(decision)
+    if read is not None and changes(read):
+        return None
+    if not _about_the_same(decision, target, turn) and not (target.id in shown.nearest and _tied(candidate, target)):
         return "ADD", f"its target is about something else: {target.text!r}"
     return None
 

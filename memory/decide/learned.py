@@ -16,6 +16,7 @@ from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
 from sharpwave.memory.decide.moving_on import changed, moves_another, other_values
 from sharpwave.memory.decide.nearest import nearest_changed
+from sharpwave.memory.decide.reading import apart, decided_by_reading
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
 from sharpwave.memory.decide.taking_back import ATTITUDE, is_meanwhile, passes, shares_object
@@ -70,13 +71,28 @@ class LearnedPolicy:
                 made.append(said)
                 continue
             by_rules = self._rules.decide([candidate], [neighbours[at]], turn)
-            made += self._instead(by_rules, candidate, neighbours[at]) or by_rules
+            if candidate.tentative:
+                read = decided_by_reading(candidate, neighbours[at], self.name)
+                made += by_rules if read is None else [read]
+                continue
+            proposed = self._instead(by_rules, candidate, neighbours[at]) or by_rules
+            made += [self._unless_apart(decision, neighbours[at]) for decision in proposed]
         return made
+
+    def _unless_apart(self, decision: Decision, near: Sequence[Recall]) -> Decision:
+        """Return an ADD in place of a change of what is clearly read as left alone."""
+        if decision.op not in ("UPDATE", "DELETE") or not apart(decision, near):
+            return decision
+        why = f"read as leaving it as it is: {_target(decision, near).text!r}"
+        return Decision(op="ADD", candidate=decision.candidate, confidence=0.9, reason=why, policy=self.name)
 
     def _instead(self, by_rules: Sequence[Decision], candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
         """Return what the network is sure of, or else what is told in so many words, where the rules would only add."""
         if not asks_further(by_rules, candidate):
             return []
+        read = decided_by_reading(candidate, near, self.name)
+        if read is not None and not (read.op != "NOOP" and _misleads(read, near)):
+            return [read]
         if _OF_ONESELF.search(candidate.text):
             decided = self._network.decide_one(candidate, near)
             if decided.target is not None and decided.confidence >= self._least:
@@ -113,6 +129,19 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
         or is_meanwhile(candidate.text)
         or of_one_day(candidate.text)
         or (decided.op == "UPDATE" and beside)
+    )
+
+
+def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
+    """Whether a statement is of a kind that only sounds like a change of what it was read to change."""
+    said, target = decided.candidate, _target(decided, near)
+    return bool(
+        (decided.op == "DELETE" and passes(said, target))
+        or (ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None)
+        or moves_another(said.text, target)
+        or is_meanwhile(said.text)
+        or of_one_day(said.text)
+        or phrases.besides(said.text)
     )
 
 

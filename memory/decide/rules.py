@@ -48,6 +48,9 @@ from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Rec
 
 _OPPOSITE = {"likes": "dislikes", "dislikes": "likes"}
 
+ALONE = "tells too little by itself"
+"""Why a candidate that is there only to change something known is not kept."""
+
 
 class RulesPolicy:
     """Decides by rules alone. One instance may serve all threads: it keeps no state."""
@@ -63,6 +66,9 @@ class RulesPolicy:
             earlier = next((c for c in candidates[:at] if repeats(candidate, c)), None)
             if earlier is not None:
                 made.append(self._say("NOOP", candidate, None, f"said already in this turn: {earlier.text!r}"))
+                continue
+            if candidate.tentative:
+                made.append(self._say("NOOP", candidate, None, ALONE, 0.9))
                 continue
             near = list(usable(neighbours[at]))
             made += self._one(candidate, near, turn)

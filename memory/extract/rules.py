@@ -11,7 +11,7 @@ from sharpwave.memory.extract import languages
 from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.endings import ends
-from sharpwave.memory.extract.likely import LEAST, probability
+from sharpwave.memory.extract.likely import LEAST, PERHAPS, probability
 from sharpwave.memory.extract.slotting import USER, Reading, mentioned, read
 from sharpwave.memory.meanings import telling, unsaid
 from sharpwave.memory.phrases import LIGHT, changes, corrects, details, expanded, head, negated, stems
@@ -108,6 +108,7 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall]
             candidate
             and found
             and clause.follows
+            and not (candidate.tentative or found[-1].tentative)
             and ((antecedent and _points_back(clause.text)) or _announces(found[-1]))
         ):
             found = [*found[:-1], *_joined(found[-1], candidate, message.text)]
@@ -164,7 +165,8 @@ def _candidate(
     elif not clause.loose:
         reading = _tied(read(clause.text, speaker, antecedent, names), clause, speaker, names, known)
     guessed = english and reading is None and _likely(clause, names, known, least)
-    if guessed:
+    tentative = english and reading is None and not guessed and _perhaps(clause, names, known, least)
+    if guessed or tentative:
         pointed = antecedent if _points_back(clause.text) else None
         reading = Reading(mentioned(clause.text) or _named(clause.text, names) or pointed or speaker)
     if reading is None or not stems(clause.text) or _vague(reading, clause):
@@ -179,10 +181,16 @@ def _candidate(
         quote=clause.quote,
         message_id=message.id,
         importance=_importance(clause, reading, rule.importance if rule else None),
-        confidence=0.5 if reading.hedged else 0.9 if reading.attribute else 0.6 if guessed else 0.7,
+        confidence=0.5 if reading.hedged else 0.9 if reading.attribute else 0.6 if guessed or tentative else 0.7,
         polarity="retract" if reading.retract else "assert",
         history=reading.history,
+        tentative=tentative,
     )
+
+
+def _perhaps(clause: Clause, names: frozenset[str], known: Sequence[Recall], least: float) -> bool:
+    """Whether a clause that is not kept by itself may yet change something known."""
+    return bool(known) and least <= 1 and probability(clause.text, names) >= PERHAPS
 
 
 def _likely(clause: Clause, names: frozenset[str], known: Sequence[Recall], least: float) -> bool:

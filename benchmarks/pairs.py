@@ -1,0 +1,133 @@
+"""Fit and measure the cross-encoder that reads what a statement does to a memory (see `memory.cross_encoder`).
+
+    python -m sharpwave.benchmarks.pairs --json            # on the statements of a writer that it was not fitted to
+    python -m sharpwave.benchmarks.pairs --fit             # fit it anew (needs the [train] extra; half an hour on two cores)
+
+`labelled/pairs.jsonl` holds what imagined people are known to have said, and statements with the one of these that each concerns and the
+relation between the two; to the others it does nothing. Each of its writers had a manner and a part of life of his own. It is
+fitted to these, and to the English dialogues of the labelled tune part.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sharpwave.benchmarks import labelled
+from sharpwave.memory import cross_encoder
+from sharpwave.memory.cross_encoder import RELATIONS, CrossEncoder
+from sharpwave.memory.learning import low_rank
+from sharpwave.memory.learning.low_rank import Example
+from sharpwave.memory.records import Record
+
+OTHERS = 2
+"""Of what else a person is known to have said, so many are taken with each statement, as left alone by it."""
+EPOCHS = 3
+LEAST = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99)
+_RELATION = {"ADD": "more", "UPDATE": "new", "DELETE": "over", "NOOP": "same"}
+
+
+class Person(Record):
+    """What somebody is known to have said, and what he says then."""
+
+    writer: str
+    split: Literal["tune", "held"]
+    known: tuple[str, ...]
+    said: tuple[tuple[str, int, Literal["apart", "new", "over", "same", "more"]], ...]
+    """Statement, index of what it concerns, relation to that."""
+
+
+def people(split: Literal["tune", "held"]) -> Iterator[Person]:
+    """Yield the people of one part."""
+    lines = (labelled.HERE / "pairs.jsonl").read_text("utf-8").splitlines()
+    return (person for person in map(Person.model_validate_json, lines) if person.split == split)
+
+
+def posed(person: Person) -> list[Example]:
+    """Return the pairs that are labelled one by one."""
+    return [(person.known[at], said, RELATIONS.index(relation)) for said, at, relation in person.said]
+
+
+def beside(person: Person, drawn: random.Random, count: int) -> Iterator[Example]:
+    """Yield each statement with `count` of what it does not concern."""
+    for said, at, _ in person.said:
+        others = [known for number, known in enumerate(person.known) if number != at]
+        yield from ((known, said, 0) for known in drawn.sample(others, min(count, len(others))))
+
+
+def of_dialogue(case: labelled.Case) -> Iterator[Example]:
+    """Yield each fact of a dialogue with each earlier one that still holds."""
+    held: dict[labelled.Key, str] = {}
+    for at, turn in enumerate(case.turns):
+        told: dict[labelled.Key, str] = {}
+        for number, fact in enumerate(turn.facts):
+            for key, known in held.items():
+                relation = _RELATION[fact.op] if fact.op and key in fact.targets else "apart"
+                yield known, fact.text, RELATIONS.index(relation)
+            if fact.op in ("UPDATE", "DELETE"):
+                held = {key: known for key, known in held.items() if key not in fact.targets}
+            if fact.op in ("ADD", "UPDATE"):
+                told[at, number] = fact.text
+        held |= told
+
+
+def examples(seed: int = 0) -> list[Example]:
+    """Return all that the cross-encoder is fitted to."""
+    drawn = random.Random(seed)
+    pairs = [pair for person in people("tune") for pair in (*posed(person), *beside(person, drawn, OTHERS))]
+    return pairs + [pair for case in labelled.load("tune") if case.language == "en" for pair in of_dialogue(case)]
+
+
+def measured(pairs: Sequence[Example], others: Sequence[Example]) -> dict[str, Any]:
+    """Return how well relations are told: accuracy and confusion on `pairs`, and by least probability the share of changes that
+    are seen, and of pairs without one that are taken for one, among the posed pairs and among the others."""
+    reader = CrossEncoder()
+    likely = reader.read([(known, said) for known, said, _ in pairs])
+    relations = np.array([relation for *_, relation in pairs])
+    read, changes = likely.argmax(axis=1), likely[:, 1] + likely[:, 2]
+    beside_them = reader.read([(known, said) for known, said, _ in others])[:, 1:3].sum(axis=1)
+    changed = (relations == 1) | (relations == 2)
+    return {
+        "pairs": len(pairs),
+        "accuracy": round(float((read == relations).mean()), 4),
+        "confusion": {
+            one: {other: int(((relations == i) & (read == j)).sum()) for j, other in enumerate(RELATIONS)}
+            for i, one in enumerate(RELATIONS)
+        },
+        "by_least_probability": {
+            least: {
+                "changes_seen": round(float((changes[changed] >= least).mean()), 4),
+                "taken_for_a_change": round(float((changes[~changed] >= least).mean()), 4),
+                "of_others": round(float((beside_them >= least).mean()), 4),
+                "known_seen": round(float((likely[relations == 3, 3] >= least).mean()), 4),
+                "taken_for_known": round(float((likely[relations != 3, 3] >= least).mean()), 4),
+            }
+            for least in LEAST
+        },
+    }
+
+
+def main() -> None:
+    """Run it from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fit", action="store_true", help="fit it anew, and keep the weights in the package")
+    parser.add_argument("--out", type=Path, default=cross_encoder.WEIGHTS, help="where the weights are kept")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    if given.fit:
+        fitted = low_rank.fit(examples(), epochs=EPOCHS, told=print)
+        np.savez_compressed(given.out, allow_pickle=False, **fitted)
+        return
+    drawn = random.Random(0)
+    held = list(people("held"))
+    pairs = [pair for person in held for pair in posed(person)]
+    result = measured(pairs, [pair for person in held for pair in beside(person, drawn, 5)])
+    print(json.dumps(result, indent=2) if given.json else result)
+
+
+if __name__ == "__main__":
+    main()
