@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sharpwave.memory.decide.guard import guard
 from sharpwave.memory.decide.learned import LearnedPolicy
-from sharpwave.memory.decide.reading import APART, CHANGED, KNOWN, decided_by_reading
+from sharpwave.memory.decide.reading import APART, KNOWN, TOLD, decided_by_reading
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.records import Candidate, Decision, Memory, Message, Recall, Relation, Score, Turn
 
@@ -63,7 +63,7 @@ def test_what_is_read_decides_where_rules_find_nothing(likely: str, op: str) -> 
 
 
 def test_in_doubt_it_is_added() -> None:
-    for likely in ({"new": CHANGED - 0.05}, {"same": KNOWN - 0.05}, {"more": 0.99}, {"new": 0.45, "same": 0.45}):
+    for likely in ({"new": TOLD - 0.05}, {"same": KNOWN - 0.05}, {"more": 0.99}, {"new": 0.45, "same": 0.45}):
         assert decided_by_reading(candidate(), [hit(memory(), **likely)], "test/1") is None
 
 
@@ -117,6 +117,18 @@ def test_what_tells_too_little_by_itself_is_kept_only_where_it_changes_something
     assert decided([hit(pinned, over=0.99)], said).op == "NOOP"
 
 
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("I like dogs", "i like cats"),
+        ("I live at 12 Elm Road", "my place is 14 Elm Road"),
+        ("Our cat is old", "our dog is old"),
+    ],
+)
+def test_another_value_is_no_repetition_however_alike(known: str, said: str) -> None:
+    assert decided_by_reading(candidate(said), [hit(memory(known), said, same=0.99)], "test/1") is None
+
+
 @given(st.lists(st.tuples(*[st.floats(0, 1)] * 5).filter(lambda parts: sum(parts) > 0.1), max_size=4))
 def test_it_names_one_of_the_memories_or_none(rows: list[tuple[float, ...]]) -> None:
     near = []
@@ -128,4 +140,4 @@ def test_it_names_one_of_the_memories_or_none(rows: list[tuple[float, ...]]) -> 
         read = next(found.relation for found in near if found.id == made.target)
         assert read is not None
         assert (read.same if made.op == "NOOP" else read.changes) == pytest.approx(made.confidence)
-        assert made.confidence >= min(CHANGED, KNOWN)
+        assert made.confidence >= min(TOLD, KNOWN)

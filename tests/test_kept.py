@@ -88,7 +88,6 @@ PAIRS = [
     ("I live in York", "we switched trains in York"),
     ("My wife is called Nina", "Nina is down to the last chapter"),
     ("I work for the council", "the council cancelled bin day"),
-    ("I have a horse", "my horse won, I sold my winning ticket"),
     ("I play guitar", "one guitar string has gone"),
     ("I'm training for a marathon", "the training video has finished"),
     ("I have a flat in Rome", "we left the flat at nine"),

@@ -14,8 +14,8 @@ from langchain_core.embeddings import Embeddings
 from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
-from sharpwave.memory.decide.moving_on import changed, moves_another, other_values
-from sharpwave.memory.decide.nearest import nearest_changed
+from sharpwave.memory.decide.moving_on import changed, moves_another, other_measure, other_values
+from sharpwave.memory.decide.nearest import nearest_changed, of_other_thing
 from sharpwave.memory.decide.reading import apart, decided_by_reading
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
@@ -137,6 +137,7 @@ def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
     said, target = decided.candidate, _target(decided, near)
     return bool(
         (decided.op == "DELETE" and passes(said, target))
+        or (decided.op == "UPDATE" and (other_measure(said.text, target.text) or of_other_thing(said.text, target)))
         or (ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None)
         or moves_another(said.text, target)
         or is_meanwhile(said.text)

@@ -71,7 +71,7 @@ def nearest_changed(candidate: Candidate, near: Sequence[Recall], policy: str) -
         return None
     if (
         brings_up_another(candidate, target.memory)
-        or _of_other_thing(said, target.memory)
+        or of_other_thing(said, target.memory)
         or (ended and (passes(candidate, target.memory) or _only_named(said, target.memory)))
         or (not ended and other_measure(_AS_OF.sub("", said), target.memory.text))
     ):
@@ -99,7 +99,7 @@ def _lasts(memory: Memory, over: bool) -> bool:
     return slot(memory.attribute).kind == "preference" or (over and memory.attribute in LASTING)
 
 
-def _of_other_thing(said: str, memory: Memory) -> bool:
+def of_other_thing(said: str, memory: Memory) -> bool:
     """Whether a statement is about a thing of which the memory names but a part: the garden party is not the garden."""
     known = phrases.stems(memory.text)
     if moves_another(said, memory) or (_MOVED.search(said) and not _SOMEWHERE.search(memory.text)):

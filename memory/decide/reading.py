@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 
 from sharpwave.memory import phrases
-from sharpwave.memory.decide.sameness import is_past
+from sharpwave.memory.decide.sameness import is_past, same_value
 from sharpwave.memory.extract.changing import tells_change, tells_end
+from sharpwave.memory.meanings import alike
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Relation
 
 _JOINED = re.compile(r"\b(?:and|but|who|which|because)\b", re.IGNORECASE)
@@ -20,9 +21,9 @@ _STATEMENT = re.compile(
     r"|(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er|[Tt]heir) (?:\w+ )?\w+['’]s\b|[A-Z]\w+(?:['’]s| is| has| \w{3,}s)\b"
 )
 
-CHANGED = 0.95
+CHANGED = 0.97
 """Probability from which a memory is taken for changed or ended by a statement."""
-TOLD = 0.85
+TOLD = 0.9
 """The same, of a statement that tells of a change in so many words."""
 KNOWN = 0.8
 """Probability from which a statement is taken for known already."""
@@ -42,9 +43,23 @@ def decided_by_reading(candidate: Candidate, near: Sequence[Recall], policy: str
         why = f"read as {'the end' if ended else 'what takes the place'} of {changed.text!r}"
         return _say("DELETE" if ended else "UPDATE", candidate, changed, how.changes, why, policy)
     known, how = max(read, key=lambda pair: pair[1].same)
-    if how.same >= KNOWN:
+    if how.same >= KNOWN and not _other_value(candidate, known):
         return _say("NOOP", candidate, known, how.same, f"read as another way to say {known.text!r}", policy)
     return None
+
+
+def _other_value(candidate: Candidate, memory: Memory) -> bool:
+    """Whether a candidate has a name or number that a memory lacks, another value of its slot, or one other word in its frame.
+
+    To the encoder cats and dogs are much the same.
+    """
+    if not phrases.details(candidate.text) <= phrases.details(memory.text):
+        return True
+    if candidate.attribute is not None and candidate.attribute == memory.attribute and candidate.value and memory.value:
+        return not same_value(candidate, memory)
+    mine, theirs = (re.findall(r"[\w']+", phrases.expanded(text).casefold()) for text in (candidate.text, memory.text))
+    other = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
+    return len(mine) == len(theirs) and len(other) == 1 and not alike(*other[0])
 
 
 def changes(relation: Relation) -> bool:

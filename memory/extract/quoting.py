@@ -60,9 +60,13 @@ _EMBEDDED = _verbose(
 )
 """Somebody else's doing, with an "I" in it that is him: "the parrot squawks I love fish fingers". What others know or notice of the
 writer is left: that is so."""
+_HELLO = r"(?:hey|hi|hello|well|yes|no|oh|ok|okay|look|same|sorry|excuse\ me|me\ too|dear\ \w+)"
 _GOES_ON = _verbose(
-    rf"""^(?:(?:and|so|but|then|in\ [\w\ ]{{1,20}},?)\ )*{_SPEAKER}\s?(?:(?:'s|is|was|were)\ (?:like|all)|goes|went|says?|said|wrote|writes|shouts|told\ (?:me|us|him|her))
-      \ (?:(?:hey|well|yes|no|oh|okay|look),?\ )*I(?:'m)?\b"""
+    rf"""^(?:(?:and|so|but|then|in\ [\w\ ]{{1,20}}?,?)\ )*{_SPEAKER}\s?(?:\w+ly\ |always\ |only\ )?(?:(?:'s|is|was|were)\ (?:like|all)|goes|went|says?|said|wrote|writes
+        |shouts|laughed|told\ (?:me|us|him|her)|(?:introduc|greet|open|start|begin|finish|repli|answer)\w*\ (?:\w+\ )?(?:with|by\ saying))
+      \ (?:{_HELLO},?\ )*(?:I(?:'m)?|my\ name|mate,?\ I)\b
+    |^(?:the|an?|my|his|her|their|our|this|that)\ (?:[\w']+\ ){{0,3}}?(?:{_TEXT})\ (?:read|reads|is|was|goes|went|says|said|starts?|started)\ (?:{_HELLO},?\ |with\ )*(?:I(?:'m)?|my\ name)\b
+    |^write\b[^,]{{0,40}}\blike\ (?=I\b|my\b)"""
 )
 """Somebody's words without a sign that they end: so are those after "and"."""
 _CARRIED = _verbose(rf"\b{_TEXT}\b[^:.!?]{{0,40}}\b(?:{_SAY}|is|was),?\ (?=(?:I|we)\b)")
@@ -71,7 +75,7 @@ _SPOKEN = _verbose(r"\b(?:said|says|wrote|reads|told|goes|went|called|texted|rep
 
 _DIRECT = _verbose(
     rf"""^(?:(?:so|and|then|but|as|well),?\ )*{_SPEAKER}\s?(?:\w+ly\ )?(?:(?:'s|is|was|were)\ (?:like|going|all)|goes|went|{_SAY}
-      |answers|replies|(?:shout|whisper|add|exclaim|yell|mutter|respond)(?:s|ed)|texts|sings?|sang|puts?\ it|jokes|joked)
+      |answers|replies|(?:shout|whisper|add|exclaim|yell|mutter|respond)(?:s|ed)|texts|sings?|sang|puts?\ it|jokes|joked|laughs|laughed)(?:,?\ (?:hey|hi|hello|well|yes|no|oh|same|sorry|excuse\ me|quote|mate))?
       (?:\ (?:to\ )?(?:me|us|him|her|them))?,\s+(?=(?:I|we|my|our)\b)
     |^(?:[\w']+\ ){0, 6}(?:memes?|quotes?|lyrics?|slogan|motto|catchphrase|chant|refrain|saying),\s+(?=(?:I|we|my)\b)
     |^(?![^,]*\bI\b)[^,.!?]{{0,60}}\b(?:{_TEXT}|magnet|words|whole\ personality)\b[^,.!?]{{0,25}},\s+(?=(?:I|we)\ (?:love|like|hate|adore|enjoy)\b)
