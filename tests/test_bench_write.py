@@ -397,12 +397,12 @@ def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
 # What the keyless default reaches on the committed set
 
 LEAST = {
-    "tune": {"precision": 0.97, "recall": 0.9, "accuracy": 0.88, "update_recall": 0.58, "delete_recall": 0.68},
-    "held": {"precision": 0.94, "recall": 0.9, "accuracy": 0.88, "update_recall": 0.68, "delete_recall": 0.67},
+    "tune": {"precision": 0.97, "recall": 0.9, "accuracy": 0.91, "update_recall": 0.64, "delete_recall": 0.76},
+    "held": {"precision": 0.945, "recall": 0.9, "accuracy": 0.93, "update_recall": 0.8, "delete_recall": 0.8},
 }
 MOST = {
-    "tune": {"unsupported": 0.001, "duplicate": 0.04, "lost": 0.01},
-    "held": {"unsupported": 0.01, "duplicate": 0.04, "lost": 0.02},
+    "tune": {"unsupported": 0.001, "duplicate": 0.02, "lost": 0.01, "wrong_delete": 0.015, "wrong_update": 0.04},
+    "held": {"unsupported": 0.005, "duplicate": 0.02, "lost": 0.02, "wrong_delete": 0.0, "wrong_update": 0.0},
 }
 
 
@@ -420,6 +420,5 @@ def test_the_keyless_default_stays_as_good_as_it_is(part: Any) -> None:
     encoder = embeddings(Settings())
     found = summary(evaluate(RulesExtractor(), keyless(encoder), cases, encoder))
     rates = {name: hit / of for name, (hit, of) in found["counts"].items()}
-    assert rates["wrong_delete"] == 0
     assert {name: rates[name] for name, least in LEAST[part].items() if rates[name] < least} == {}
     assert {name: rates[name] for name, most in MOST[part].items() if rates[name] > most} == {}
