@@ -5,6 +5,7 @@ token vectors (`python -m sharpwave.benchmarks.pairs` fits both). Two texts that
 speak of one thing; what the one does to the other shows only where each word can look at all words of both.
 """
 
+import re
 import threading
 import unicodedata
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ SHOWN = 3
 """Of the memories near to a statement, so many are read with it: those nearest in meaning."""
 NEAR = 0.15
 """Least cosine of a memory that is read with a statement."""
+_OF_ONESELF = re.compile(r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|(?:the )?user)\b", re.IGNORECASE)
 WEIGHTS = Path(__file__).with_name("learning") / "relations.npz"
 """What it was fitted to be."""
 
@@ -61,7 +63,7 @@ class CrossEncoder:
         Raises:
             ConfigError: the files of the `[embedded]` packages are missing or damaged.
         """
-        hits = [hit for hit in near if hit.memory is not None and _cosine(hit) >= NEAR]
+        hits = [hit for hit in near if hit.memory is not None and _cosine(hit) >= NEAR and _personal(said, hit.text)]
         shown = sorted(hits, key=_cosine, reverse=True)[:SHOWN] if is_english(said) else []
         likely = self.read([(hit.text, said) for hit in shown])
         read = {
@@ -95,6 +97,11 @@ class CrossEncoder:
                     session = open_session(adapted(files.model.read_bytes(), weights))
                     self._loaded = session, tokenizer, weights["head"], weights["bias"]
             return self._loaded
+
+
+def _personal(said: str, known: str) -> bool:
+    """Whether either text speaks of oneself. What it was fitted to does; of logs and tickets it knows nothing."""
+    return bool(_OF_ONESELF.search(said) or _OF_ONESELF.search(known))
 
 
 def _plain(text: str) -> str:

@@ -68,6 +68,19 @@ def test_only_the_nearest_memories_are_read_with_an_english_statement(reader: Cr
     assert alone.relation is None
 
 
+def test_logs_and_tickets_are_not_read(reader: CrossEncoder) -> None:
+    """They say many things in one mould, where likeness is not sameness."""
+    known = hit("Task outcome: readiness plan approved for the Fjord project.", 0.9)
+    [log] = reader.related(
+        "platform follow-up confirmed that the readiness plan was changed for the Fjord project", [known]
+    )
+    assert log.relation is None
+    [told] = reader.related("the choir has folded", [hit("I sing in the choir", 0.6)])
+    assert told.relation is not None
+    [noted] = reader.related("Choir is over", [hit("User sings in a choir", 0.6)])
+    assert noted.relation is not None
+
+
 def test_there_is_one_for_the_packaged_encoder_alone(tmp_path: Path) -> None:
     assert reader_for(HashEmbeddings()) is None
     files = packaged_files()
