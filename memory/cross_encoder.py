@@ -35,6 +35,8 @@ SHOWN = 3
 """Of the memories near to a statement, so many are read with it: those nearest in meaning."""
 NEAR = 0.15
 """Least cosine of a memory that is read with a statement."""
+SHORT = 8
+"""Words of a statement that is read though nobody speaks of himself ("Tom got a job at the bakery")."""
 _OF_ONESELF = re.compile(r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|(?:the )?user)\b", re.IGNORECASE)
 WEIGHTS = Path(__file__).with_name("learning") / "relations.npz"
 """What it was fitted to be."""
@@ -100,8 +102,9 @@ class CrossEncoder:
 
 
 def _personal(said: str, known: str) -> bool:
-    """Whether either text speaks of oneself. What it was fitted to does; of logs and tickets it knows nothing."""
-    return bool(_OF_ONESELF.search(said) or _OF_ONESELF.search(known))
+    """Whether two texts are of somebody's life: one speaks of oneself, or what is said is short. Of logs and tickets it knows nothing."""
+    short = len(said.split()) <= SHORT and ":" not in f"{said}{known}"
+    return short or bool(_OF_ONESELF.search(said) or _OF_ONESELF.search(known))
 
 
 def _plain(text: str) -> str:
