@@ -1,8 +1,9 @@
-"""Decision by a small network that was trained on simulated dialogues, with rules beside it.
+"""Decision by what was learned, with rules before it.
 
 Rules are right nearly always where they find a relation between a candidate and a memory, and too often find none. So they
-decide where they find one, and the network is asked where they would only add: does the candidate replace one of the
-memories near it, end it, or say it again? Where it is not sure, the rules' ADD stands.
+decide where they find one. Where they would only add, it is asked whether the candidate replaces one of the memories near it, ends
+it, or says it again: first what the cross-encoder read, then a small network that was trained on simulated dialogues, then
+whether a change is told in so many words. Where none is sure, the rules' ADD stands.
 """
 
 import re
@@ -72,27 +73,32 @@ class LearnedPolicy:
                 continue
             by_rules = self._rules.decide([candidate], [neighbours[at]], turn)
             if candidate.tentative:
-                read = decided_by_reading(candidate, neighbours[at], self.name)
-                made += by_rules if read is None else [read]
+                made += self._read(candidate, neighbours[at]) or by_rules
                 continue
             proposed = self._instead(by_rules, candidate, neighbours[at]) or by_rules
             made += [self._unless_apart(decision, neighbours[at]) for decision in proposed]
         return made
 
+    def _read(self, candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
+        """Return what the cross-encoder is sure of, unless the statement is of a kind that misleads it."""
+        read = decided_by_reading(candidate, near, self.name)
+        return [] if read is None or (read.op != "NOOP" and _misleads(read, near)) else [read]
+
     def _unless_apart(self, decision: Decision, near: Sequence[Recall]) -> Decision:
         """Return an ADD in place of a change of what is clearly read as left alone."""
         if decision.op not in ("UPDATE", "DELETE") or not apart(decision, near):
             return decision
-        why = f"read as leaving it as it is: {_target(decision, near).text!r}"
-        return Decision(op="ADD", candidate=decision.candidate, confidence=0.9, reason=why, policy=self.name)
+        said, why = decision.candidate, f"read as leaving it as it is: {_target(decision, near).text!r}"
+        if said.polarity == "retract":  # what it takes back is not kept as if it were so now
+            said = said.model_copy(update={"history": True})
+        return Decision(op="ADD", candidate=said, confidence=0.9, reason=why, policy=self.name)
 
     def _instead(self, by_rules: Sequence[Decision], candidate: Candidate, near: Sequence[Recall]) -> list[Decision]:
-        """Return what the network is sure of, or else what is told in so many words, where the rules would only add."""
+        """Return what was read, else what the network is sure of, else what is told in so many words, where rules would only add."""
         if not asks_further(by_rules, candidate):
             return []
-        read = decided_by_reading(candidate, near, self.name)
-        if read is not None and not (read.op != "NOOP" and _misleads(read, near)):
-            return [read]
+        if read := self._read(candidate, near):
+            return read
         if _OF_ONESELF.search(candidate.text):
             decided = self._network.decide_one(candidate, near)
             if decided.target is not None and decided.confidence >= self._least:
