@@ -26,6 +26,7 @@ HEAVY = {
     "chromadb",
     "langchain_chroma",
     "langchain_openai",
+    "onnx",
     "onnxruntime",
     "openai",
     "tokenizers",
