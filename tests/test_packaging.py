@@ -197,7 +197,7 @@ def test_help_needs_no_home_and_no_key(option: str, home: str | None, tmp_path: 
 
 
 def test_importing_the_graphs_is_cheap(tmp_path: Path) -> None:
-    """Under 2 s of CPU; on a machine that is slow just now, under twice what LangGraph alone costs it."""
+    """Under 2 s of CPU; on a machine that is slow just now, under 2.5 times what LangGraph alone costs it."""
     own = float(str(imported(tmp_path, "sharpwave.graphs")["cpu"]))
     langgraph = float(str(imported(tmp_path, "langgraph.graph")["cpu"])) if own >= 2 else 0.0
-    assert own < max(2.0, 2 * langgraph), f"{own:.2f} s of CPU; langgraph.graph alone: {langgraph:.2f} s"
+    assert own < max(2.0, 2.5 * langgraph), f"{own:.2f} s of CPU; langgraph.graph alone: {langgraph:.2f} s"
