@@ -42,6 +42,9 @@ class Ingested:
     cpu_seconds: float = 0.0
     encoder_cpu_seconds: float = 0.0
     encoder_seconds: float = 0.0
+    pairs_read: int = 0
+    """Statements that were read with a memory near to them (see `memory.cross_encoder`), which is work of the encoder too."""
+    reading_cpu_seconds: float = 0.0
 
     def report(self) -> dict[str, Any]:
         """Return the fields as plain data, with the rates that follow from them."""
@@ -99,6 +102,8 @@ class _Run:
     def over(self, turns: Iterable[Turn]) -> Ingested:
         """Write turns, batch by batch."""
         started, cpu = time.perf_counter(), time.process_time()
+        reader = self.store.reader
+        before = (reader.pairs_read, reader.cpu_seconds) if reader else (0, 0.0)
         for batch in _batches(turns):
             waiting = self.store.unwritten(batch)
             self._count(batch, waiting)
@@ -109,6 +114,9 @@ class _Run:
             finally:
                 self.store.index_pending()
         self.count.seconds, self.count.cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
+        if reader:
+            self.count.pairs_read = reader.pairs_read - before[0]
+            self.count.reading_cpu_seconds = reader.cpu_seconds - before[1]
         return self.count
 
     def _count(self, batch: Sequence[Turn], waiting: Sequence[Turn]) -> None:

@@ -7,6 +7,7 @@ speak of one thing; what the one does to the other shows only where each word ca
 
 import re
 import threading
+import time
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
@@ -59,6 +60,9 @@ class CrossEncoder:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any, Floats, Floats] | None = None
+        self.pairs_read = 0
+        self.cpu_seconds = 0.0
+        """What reading them took, as the whole process counts it: with other threads at work that is too much."""
 
     def related(self, said: str, near: Sequence[Recall]) -> list[Recall]:
         """Return what is near to a statement, with the relation of the statement to the nearest; not in other languages.
@@ -84,9 +88,12 @@ class CrossEncoder:
         if not pairs:
             return np.empty((0, len(RELATIONS)), np.float32)
         session, tokenizer, head, bias = self._open()
+        started = time.process_time()
         rows = [row for pair in pairs for row in tokenizer.encode_batch([tuple(map(_plain, pair))])]
         logits = np.concatenate([_mean(session, row) @ head.T + bias for row in rows])
         likely: Floats = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
+        self.pairs_read += len(pairs)
+        self.cpu_seconds += time.process_time() - started
         return likely
 
     def _open(self) -> tuple[Any, Any, Floats, Floats]:

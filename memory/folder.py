@@ -37,7 +37,8 @@ class Folder:
         self._indexing = Indexing(self.ledger, home, collections)
         self.index = self._indexing.index
         self._vectors = Vectors(embeddings)
-        self._reader = reader_for(embeddings)
+        self.reader = reader_for(embeddings)
+        """Reads statements with the memories near them, where it goes with the embedder."""
         self._closed = False
         self.learns_recall = False
         """Whether recall goes by what earlier citations have taught, and learns from new ones (see `rerank`)."""

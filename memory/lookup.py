@@ -137,8 +137,8 @@ class Lookup(Folder):
             asked = [(Query.of(c.text, self.vector(c.text)), c) for c in candidates]
             nearest = self._nearest(connection, owner, live=True)
             found, revision = near.neighbours(connection, number, asked, nearest), ledger.revision(connection, number)
-        if self._reader is not None:
-            found = [self._reader.related(c.text, hits) for c, hits in zip(candidates, found, strict=True)]
+        if self.reader is not None:
+            found = [self.reader.related(c.text, hits) for c, hits in zip(candidates, found, strict=True)]
         return found, revision
 
     def get(self, owner: str, memory_id: str) -> Memory:
