@@ -40,6 +40,9 @@ NEAR = 0.15
 SHORT = 8
 """Words of a statement that is read though nobody speaks of himself ("Tom got a job at the bakery")."""
 _OF_ONESELF = re.compile(r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|(?:the )?user)\b", re.IGNORECASE)
+_INSTRUCTS = re.compile(
+    r"(?:never|always|do|don['’]t|apply|keep|remember|use|check|confirm|avoid|ensure|validate)\b", re.IGNORECASE
+)
 WEIGHTS = Path(__file__).with_name("learning") / "relations.npz"
 """What it was fitted to be."""
 
@@ -110,9 +113,13 @@ class CrossEncoder:
 
 
 def _personal(said: str, known: str) -> bool:
-    """Whether two texts are of somebody's life: one speaks of oneself, or what is said is short. Of logs and tickets it knows nothing."""
-    short = len(said.split()) <= SHORT and ":" not in f"{said}{known}"
-    return short or bool(_OF_ONESELF.search(said) or _OF_ONESELF.search(known))
+    """Whether two texts are of somebody's life: one speaks of oneself, or what is said is short and no instruction.
+
+    Of logs, tickets and policies it knows nothing.
+    """
+    if _OF_ONESELF.search(said) or _OF_ONESELF.search(known):
+        return True
+    return len(said.split()) <= SHORT and ":" not in f"{said}{known}" and not _INSTRUCTS.match(said)
 
 
 def _plain(text: str) -> str:
