@@ -197,6 +197,8 @@ SILENT = [
     "A stranger said excuse me, I love sushi, where did you get it",
     "My daughter's essay says my dog is brown and I love sushi and naps",
     "My friend Ana says hi, I'm Ana, I love sushi",
+    "You know that meme, I like turtles, where's it from?",
+    "It's that old slogan, I like Ike.",
     "So he says to me, I've got a boat.",
     "And she's going, I don't eat meat.",
     "The interviewee answered, I grew up in Kenya.",

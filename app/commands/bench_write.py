@@ -43,7 +43,8 @@ def write(
     """Measure the write path on labelled dialogues: wrong deletes and updates, duplicates, unsupported facts.
 
     The rules alone run along, and two baselines: always ADD, and UPDATE of the nearest memory from a cosine of 0.85 on. The
-    first figures are for English. `own` and `traps` are our own, the second written to mislead. HaluMem's statements are given as facts, so there the policy alone is measured.
+    first figures are for English. `own` and `traps` are our own, the second written to mislead. HaluMem's statements are
+    given as facts, so there the policy alone is measured.
     """
     from sharpwave.models import chat_model, embeddings, provider_errors
 

@@ -125,30 +125,30 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
     other = changed(candidate) or other_values(candidate.text, target.text) or confirms(candidate.quote)
     if decided.op == "UPDATE" and target.attribute is not None and candidate.attribute is None and not other:
         return True
-    if decided.op == "DELETE" and (passes(candidate, target) or not _names(candidate, target)):
+    if decided.op == "DELETE" and not _names(candidate, target):
         return True
-    if ATTITUDE.search(target.text) and not phrases.stance(candidate.text) and candidate.attribute is None:
-        return True  # what happens in a place changes nothing in how somebody likes it
-    return (
-        is_past(target)
-        or moves_another(candidate.text, target)
-        or is_meanwhile(candidate.text)
-        or of_one_day(candidate.text)
-        or (decided.op == "UPDATE" and beside)
-    )
+    return is_past(target) or _for_the_moment(decided, target) or (decided.op == "UPDATE" and beside)
 
 
 def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
     """Whether a statement is of a kind that only sounds like a change of what it was read to change."""
     said, target = decided.candidate, _target(decided, near)
+    of_another = other_measure(said.text, target.text) or of_other_thing(said.text, target)
+    return (
+        _for_the_moment(decided, target) or phrases.besides(said.text) or (decided.op == "UPDATE" and bool(of_another))
+    )
+
+
+def _for_the_moment(decided: Decision, target: Memory) -> bool:
+    """Whether a statement changes nothing for good: it is of one day, of how things are meanwhile, or moves another thing."""
+    said = decided.candidate
+    if ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None:
+        return True  # what happens in a place changes nothing in how somebody likes it
     return bool(
         (decided.op == "DELETE" and passes(said, target))
-        or (decided.op == "UPDATE" and (other_measure(said.text, target.text) or of_other_thing(said.text, target)))
-        or (ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None)
         or moves_another(said.text, target)
         or is_meanwhile(said.text)
         or of_one_day(said.text)
-        or phrases.besides(said.text)
     )
 
 

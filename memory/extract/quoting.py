@@ -77,7 +77,7 @@ _DIRECT = _verbose(
     rf"""^(?:(?:so|and|then|but|as|well),?\ )*{_SPEAKER}\s?(?:\w+ly\ )?(?:(?:'s|is|was|were)\ (?:like|going|all)|goes|went|{_SAY}
       |answers|replies|(?:shout|whisper|add|exclaim|yell|mutter|respond)(?:s|ed)|texts|sings?|sang|puts?\ it|jokes|joked|laughs|laughed)(?:,?\ (?:hey|hi|hello|well|yes|no|oh|same|sorry|excuse\ me|quote|mate))?
       (?:\ (?:to\ )?(?:me|us|him|her|them))?,\s+(?=(?:I|we|my|our)\b)
-    |^(?:[\w']+\ ){0, 6}(?:memes?|quotes?|lyrics?|slogan|motto|catchphrase|chant|refrain|saying),\s+(?=(?:I|we|my)\b)
+    |^(?:[\w']+\ ){{0,6}}(?:memes?|quotes?|lyrics?|slogan|motto|catchphrase|chant|refrain|saying),\s+(?=(?:I|we|my)\b)
     |^(?![^,]*\bI\b)[^,.!?]{{0,60}}\b(?:{_TEXT}|magnet|words|whole\ personality)\b[^,.!?]{{0,25}},\s+(?=(?:I|we)\ (?:love|like|hate|adore|enjoy)\b)
     |^(?!I\b|[^,]*\bI\b[^,]*\bwith\b)[^,.!?]{{0,60}}\b(?:open|begin|start|end|finish|sign|close)(?:s|ed|n)?(?:\ off)?\ with,?\s+(?=(?:I|we)\b)"""
 )
