@@ -175,4 +175,4 @@ def test_evidence_of_one_conversation_is_found(data: Path, tmp_path: Path) -> No
     path.write_text(json.dumps(document[1:2]))
     found = measure("locomo", path, tmp_path / "home")
     assert found["overall"]["r@10"] >= 0.74
-    assert found["cpu_ms_per_query"] <= max(12.0, 2.5 * found["chroma_query_cpu_ms"])
+    assert found["ratio_to_chroma"] <= 3  # 2.2 on a quiet machine
