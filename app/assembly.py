@@ -30,7 +30,7 @@ from sharpwave.memory.decide.shadow import Shadowed
 from sharpwave.memory.errors import ConfigError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
-from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.extract.rules import rules_for
 from sharpwave.memory.learning.checkpoint import load
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.working import default_buffer
@@ -52,7 +52,7 @@ def agent_graph(
     return build_agent(
         model=_streaming(model),
         memory=store,
-        extract=_extractor(settings, model),
+        extract=_extractor(settings, model, store.embeddings),
         decide=_watched(settings, store, _policy(settings, model, store.embeddings)),
         write=write,
         confirm=settings.confirm and write != "off",
@@ -111,7 +111,7 @@ def writers(settings: Settings, embeddings: Embeddings) -> tuple[Extractor, Poli
     """Return who extracts and who decides, in a store with these embeddings. Raises what `chat_model` and `load` raise."""
     by_rules = settings.extractor == "rules" and settings.policy in ("rules", "learned")
     model = None if by_rules else chat_model(settings)
-    return _extractor(settings, model), _policy(settings, model, embeddings)
+    return _extractor(settings, model, embeddings), _policy(settings, model, embeddings)
 
 
 def _streaming(model: BaseChatModel | None) -> BaseChatModel | None:
@@ -121,8 +121,8 @@ def _streaming(model: BaseChatModel | None) -> BaseChatModel | None:
     return model.model_copy(update={"streaming": True})
 
 
-def _extractor(settings: Settings, model: BaseChatModel | None) -> Extractor:
-    return RulesExtractor() if model is None or settings.extractor == "rules" else LLMExtractor(model)
+def _extractor(settings: Settings, model: BaseChatModel | None, embeddings: Embeddings) -> Extractor:
+    return rules_for(embeddings) if model is None or settings.extractor == "rules" else LLMExtractor(model)
 
 
 def _policy(settings: Settings, model: BaseChatModel | None, embeddings: Embeddings) -> Policy:

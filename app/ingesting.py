@@ -16,6 +16,7 @@ from sharpwave.memory.applying import Applied
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.errors import ModelError
 from sharpwave.memory.extract import Extractor
+from sharpwave.memory.extract.attribution import attribution_for
 from sharpwave.memory.records import Candidate, Turn
 from sharpwave.memory.store import MemoryStore
 from sharpwave.memory.writing import read, settle
@@ -42,16 +43,18 @@ class Ingested:
     cpu_seconds: float = 0.0
     encoder_cpu_seconds: float = 0.0
     encoder_seconds: float = 0.0
-    pairs_read: int = 0
-    """Statements that were read with a memory near to them (see `memory.cross_encoder`), which is work of the encoder too."""
+    texts_read: int = 0
+    """What the adapted encoders read: statements with a memory near to them (`memory.cross_encoder`), and messages in which somebody
+    else may speak (`memory.extract.attribution`)."""
     reading_cpu_seconds: float = 0.0
 
     def report(self) -> dict[str, Any]:
         """Return the fields as plain data, with the rates that follow from them."""
         plain = {**vars(self), "operations": dict(self.operations)}
+        encoded, encoding = self.texts_embedded + self.texts_read, self.encoder_cpu_seconds + self.reading_cpu_seconds
         rates = {
-            "texts_per_cpu_second": _rate(self.texts_embedded, self.cpu_seconds),
-            "encoder_texts_per_cpu_second": _rate(self.texts_embedded, self.encoder_cpu_seconds),
+            "texts_per_cpu_second": _rate(encoded, self.cpu_seconds),
+            "encoder_texts_per_cpu_second": _rate(encoded, encoding),
         }
         return {
             key: round(value, 3) if isinstance(value, float) else value for key, value in {**plain, **rates}.items()
@@ -102,8 +105,7 @@ class _Run:
     def over(self, turns: Iterable[Turn]) -> Ingested:
         """Write turns, batch by batch."""
         started, cpu = time.perf_counter(), time.process_time()
-        reader = self.store.reader
-        before = (reader.pairs_read, reader.cpu_seconds) if reader else (0, 0.0)
+        before = self._read()
         for batch in _batches(turns):
             waiting = self.store.unwritten(batch)
             self._count(batch, waiting)
@@ -114,10 +116,15 @@ class _Run:
             finally:
                 self.store.index_pending()
         self.count.seconds, self.count.cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-        if reader:
-            self.count.pairs_read = reader.pairs_read - before[0]
-            self.count.reading_cpu_seconds = reader.cpu_seconds - before[1]
+        texts, spent = self._read()
+        self.count.texts_read, self.count.reading_cpu_seconds = texts - before[0], spent - before[1]
         return self.count
+
+    def _read(self) -> tuple[int, float]:
+        """Return how many texts the adapted encoders have read in this process, and the CPU time that it took."""
+        readers = (self.store.reader, attribution_for(self.store.embeddings))
+        encoders = [reader.encoder for reader in readers if reader is not None]
+        return sum(one.texts_read for one in encoders), sum(one.cpu_seconds for one in encoders)
 
     def _count(self, batch: Sequence[Turn], waiting: Sequence[Turn]) -> None:
         self.count.turns += len(batch)

@@ -36,7 +36,7 @@ from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ConfigError, ModelError, StoreError
 from sharpwave.memory.extract import Extractor
-from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.extract.rules import rules_for
 from sharpwave.memory.records import Turn, Usage, new_id
 from sharpwave.memory.rerank import Lesson
 from sharpwave.memory.secrets import kinds_in
@@ -287,7 +287,7 @@ class BackgroundWriter:
                 if budget.wait:
                     raise
                 log.warning("Written to memory by rules: %s", error)
-                self._carry_out(turn, RulesExtractor(), RulesPolicy(), uses)
+                self._carry_out(turn, rules_for(self.memory.embeddings), RulesPolicy(), uses)
             finally:
                 self.memory.spend(turn.owner, meter.usage)
 

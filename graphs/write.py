@@ -29,7 +29,7 @@ from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ModelError, SharpwaveError
 from sharpwave.memory.extract import Extractor, extracted
 from sharpwave.memory.extract.llm import LLMExtractor
-from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.extract.rules import rules_for
 from sharpwave.memory.records import Candidate, Decision, Recall, Turn
 from sharpwave.memory.rerank import Lesson
 from sharpwave.memory.store import MemoryStore, StaleDecision
@@ -109,7 +109,7 @@ def writers(
     store: MemoryStore, model: BaseChatModel | None, extract: Extractor | Node | None, decide: Policy | Node | None
 ) -> tuple[Extractor | Node, Policy | Node]:
     """Return who extracts and who decides: those that are given, else the model, else what needs none."""
-    extract = extract or (RulesExtractor() if model is None else LLMExtractor(model))
+    extract = extract or (rules_for(store.embeddings) if model is None else LLMExtractor(model))
     asked = isinstance(extract, LLMExtractor)  # it proposes what to do in the same call; a turn costs one
     return extract, decide or (keyless(store.embeddings) if model is None else LLMPolicy(None if asked else model))
 
@@ -127,7 +127,7 @@ def _extract(memory: MemoryStore, extractor: Extractor) -> Node:
             except BudgetExceeded as error:
                 if context.over_budget == "wait":
                     return _failed(memory, state, "extract", turn, error, meter)
-                candidates, degraded = extracted(RulesExtractor(), turn, known), str(error)
+                candidates, degraded = extracted(rules_for(memory.embeddings), turn, known), str(error)
             except ModelError as error:
                 return _failed(memory, state, "extract", turn, error, meter)
         return {

@@ -22,7 +22,7 @@ from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.errors import BudgetExceeded, ModelError, NotFoundError
 from sharpwave.memory.extract import Extractor
 from sharpwave.memory.extract.llm import LLMExtractor
-from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.extract.rules import rules_for
 from sharpwave.memory.kinds import Session
 from sharpwave.memory.profile import profile
 from sharpwave.memory.records import Memory, Record, Source, Turn, Utterance
@@ -239,7 +239,7 @@ class Sessions:
 
     def _write(self, owner: str, model: BaseChatModel | None) -> str | None:
         """Write the turns that wait, in order; returns why some still do."""
-        extract: Extractor = RulesExtractor() if model is None else LLMExtractor(model)
+        extract: Extractor = rules_for(self.store.embeddings) if model is None else LLMExtractor(model)
         decide: Policy = RulesPolicy() if model is None else LLMPolicy(None)
         if owner in TurnQueue(self.store.ledger).claimed():
             return "Turns of this user are being written by another process."

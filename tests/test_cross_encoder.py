@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from fakes import HashEmbeddings
 
-from sharpwave.benchmarks.pairs import measured, people, posed
+from sharpwave.benchmarks.pairs import encoded, measured, people, posed
 from sharpwave.memory import cross_encoder
-from sharpwave.memory.cross_encoder import NEAR, RELATIONS, SHOWN, CrossEncoder, adapted, reader_for
+from sharpwave.memory.adapted import changed as changed_by
+from sharpwave.memory.cross_encoder import NEAR, RELATIONS, SHOWN, CrossEncoder, reader_for
 from sharpwave.memory.embed import LocalEmbeddings, packaged_files
 from sharpwave.memory.records import Memory, Recall, Relation, Score
 
@@ -102,9 +103,9 @@ def test_without_a_change_the_packaged_file_stays_as_it_is() -> None:
         }
         changed = dict(weights)
     assert (
-        sum(one != other for one, other in zip(adapted(model, same), model, strict=True)) <= 64
+        sum(one != other for one, other in zip(changed_by(model, same), model, strict=True)) <= 64
     )  # scales' last digits
-    assert adapted(model, changed) != model
+    assert changed_by(model, changed) != model
 
 
 @pytest.mark.slow
@@ -123,7 +124,7 @@ def test_fitting_lowers_the_loss_and_yields_what_is_read() -> None:
 
     pairs = [pair for person in people("held") for pair in posed(person)][:64]
     told: list[str] = []
-    fitted = fit(pairs, epochs=3, told=told.append)
+    fitted = fit(encoded(pairs), len(RELATIONS), epochs=3, told=told.append)
     losses = [float(line.rsplit(" ", 1)[1]) for line in told]
     assert losses[-1] < losses[0]
     with np.load(cross_encoder.WEIGHTS) as weights:

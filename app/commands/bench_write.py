@@ -9,6 +9,7 @@ from sharpwave.console import JsonOption, out, print_json, settings_of
 from sharpwave.memory.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from langchain_core.embeddings import Embeddings
     from langchain_core.language_models.chat_models import BaseChatModel
 
     from sharpwave.benchmarks.labelled import Case
@@ -50,14 +51,14 @@ def write(
 
     settings = settings_of(context)
     model = chat_model(settings) if "llm" in (extractor, policy) else None
-    cases = cases_of(dataset, data, split)
+    cases, encoder = cases_of(dataset, data, split), embeddings(settings)
     with provider_errors(settings):
         found = _measure(
             cases,
             dataset,
-            extractor_of(dataset, extractor, model),
+            extractor_of(dataset, extractor, model, encoder),
             _policy(policy, model),
-            embeddings(settings),
+            encoder,
             failures,
         )
     found = {"dataset": dataset, "split": split if dataset in ("own", "traps") else None, **found}
@@ -78,15 +79,15 @@ def cases_of(dataset: Dataset, data: Path | None, split: Literal["tune", "held",
     return halumem.load(data) if dataset == "halumem" else automemory.load(data)
 
 
-def extractor_of(dataset: Dataset, name: str, model: "BaseChatModel | None") -> "Extractor":
+def extractor_of(dataset: Dataset, name: str, model: "BaseChatModel | None", embeddings: "Embeddings") -> "Extractor":
     """Return who finds the facts of a data set: HaluMem's statements are given."""
     from sharpwave.benchmarks.write import Statements
     from sharpwave.memory.extract.llm import LLMExtractor
-    from sharpwave.memory.extract.rules import RulesExtractor
+    from sharpwave.memory.extract.rules import rules_for
 
     if dataset == "halumem":
         return Statements()
-    return RulesExtractor() if name == "rules" else LLMExtractor(_needed(model))
+    return rules_for(embeddings) if name == "rules" else LLMExtractor(_needed(model))
 
 
 def _policy(name: str, model: "BaseChatModel | None") -> "Policy":

@@ -132,7 +132,7 @@ def compare(
     encoder = embeddings(settings_of(context))
     policies = [_policy(name, encoder) for name in (one, other)]
     cases = [case for case in cases_of(dataset, data, split) if case.language == "en"]
-    scores = [written(extractor_of(dataset, "rules", None), policy, cases, encoder) for policy in policies]
+    scores = [written(extractor_of(dataset, "rules", None, encoder), policy, cases, encoder) for policy in policies]
     found = {"dataset": dataset, "policies": [one, other], **compared(*scores)}
     if as_json:
         print_json(found)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sharpwave.memory import phrases
+from sharpwave.memory.decide.happenings import happened
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
 from sharpwave.memory.decide.reading import changes, lists
 from sharpwave.memory.decide.sameness import brings_up_another, is_past, of_what_somebody_has, same_subject, same_value
@@ -215,12 +216,21 @@ def _forbidden(decision: Decision, target: Memory, shown: _Shown, turn: Turn) ->
         return "ADD", "nothing that says nothing of health changes what is known of it"
     if of_what_somebody_has(candidate, target):
         return "ADD", f"it is about what somebody in {target.text!r} has"
+    if _stays(decision, target, turn):
+        return "ADD", f"what happened stays so: {target.text!r}"
     read = shown.relation(decision)
     if read is not None and changes(read):
         return None
     if not _about_the_same(decision, target, turn) and not (target.id in shown.nearest and _tied(candidate, target)):
         return "ADD", f"its target is about something else: {target.text!r}"
     return None
+
+
+def _stays(decision: Decision, target: Memory, turn: Turn) -> bool:
+    """Whether a memory tells of what happened once, which nothing changes but a correction, or a telling of the same with more."""
+    if target.attribute is not None or not happened(target.text) or _corrects(decision.candidate, turn):
+        return False
+    return decision.op == "DELETE" or not stems(target.text) <= stems(decision.text or decision.candidate.text)
 
 
 def _supported(candidate: Candidate, turn: Turn) -> bool:

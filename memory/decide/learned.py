@@ -15,6 +15,7 @@ from langchain_core.embeddings import Embeddings
 from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
+from sharpwave.memory.decide.happenings import happened
 from sharpwave.memory.decide.moving_on import changed, moves_another, other_measure, other_values
 from sharpwave.memory.decide.nearest import nearest_changed, of_other_thing
 from sharpwave.memory.decide.reading import apart, decided_by_reading
@@ -22,6 +23,7 @@ from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
 from sharpwave.memory.decide.taking_back import ATTITUDE, is_meanwhile, passes, shares_object
 from sharpwave.memory.embed import LocalEmbeddings
+from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.extract.languages import is_english
 from sharpwave.memory.learning.checkpoint import Checkpoint, load
 from sharpwave.memory.learning.features import NEAR, observe
@@ -142,6 +144,8 @@ def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
 def _for_the_moment(decided: Decision, target: Memory) -> bool:
     """Whether a statement changes nothing for good: it is of one day, of how things are meanwhile, or moves another thing."""
     said = decided.candidate
+    if happened(said.text) and not (tells_change(said.text) or tells_end(said.text) or phrases.changes(said.text)):
+        return True
     if ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None:
         return True  # what happens in a place changes nothing in how somebody likes it
     return bool(

@@ -113,6 +113,9 @@ _LEAD = _verbose(
       |I(?:'ve|\s+have)?\s+(?:already\s+)?(?:told|mentioned\s+to)\s+you(?:\s+before)?|did\s+I\s+mention
         |I\s+(?:just\s+)?want(?:ed)?\s+to\s+(?:mention|add|say|tell\s+you|let\s+you\s+know)
       |let\s+me\s+(?:tell\s+you|add|mention|correct\s+(?:that|myself))|a\s+(?:bit|little)\s+about\s+me|about\s+me
+        |(?:I|we)(?:'ve|\s+have)?\s+(?:just\s+|even\s+|already\s+|always\s+)?(?:(?:told|remind(?:ed)?|warn(?:ed)?|inform(?:ed)?|assured|tell)\s+(?:him|her|them|every(?:one|body)|people
+          |(?:the|my|our|his|her|their|a|an)\s+(?:[\w'-]+\s+)?[\w'-]+|(?-i:[A-Z]\w+))|(?:said|mentioned|explained|admitted)(?:\s+to\s+(?:him|her|them|(?:the|my|our)\s+\w+|(?-i:[A-Z]\w+)))?)
+          (?=\s+(?:that\s+)?(?:(?:I|we)(?:'m|\s+am|'re|\s+are|'ve|\s+have|\s+do\s+not|\s+don't|\s+can't|\s+cannot|\s+(?:never|only|always|hate|love|like|live|work|run|play|teach|speak|own|drive|prefer|eat|drink|take|study))\b|my\s+\w+\s+(?:is|are|has|have|lives?|works?)\b))
         |background|personal\s+note|on\s+a\s+personal\s+note|(?:me|myself)\s*:
       |the\s+truth\s+is|truth\s+be\s+told|I\s+have\s+to\s+(?:say|admit)|I\s+must\s+(?:say|admit)|(?:I\s+)?can\s+confirm|I\s+mean(?=,?\s+(?:I|my|we|i'm|im)\b))
     (?:\s+that)?\s*[,:;.!–—-]*\s+(?:is\s+that\s+)?

@@ -6,8 +6,12 @@ their own people and things is left alone (see `clauses`).
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory.extract import languages
+from sharpwave.memory.extract.attribution import FOREIGN, Attribution, Span, attribution_for
 from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
 from sharpwave.memory.extract.endings import ends
@@ -53,7 +57,16 @@ _CHANGED = re.compile(
     r"|relocated|upgraded|quit)(?: \w+){0,2}\W*",
     re.IGNORECASE,
 )
+_SUBJECT = re.compile(r"\b(?:I|we|im|ive)\b", re.IGNORECASE)
+_OF_SUBJECT = re.compile(r"\b(?:my|me|our)\b", re.IGNORECASE)
 _POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|so|you)\b", re.IGNORECASE)
+_ADDRESSED = re.compile(
+    r"^(?:(?:hey|hi|hello|wow|oh|aw+|thanks|yes|yeah|no|ok|okay|so|well|good|dear|ha\w*|wo+ah|love you|bye)\b[,! ]*)*(?-i:[A-Z][\w-]+)"
+    r"(?:[!?.]*$|\s*[,!–-]\s+(?!(?:my|our|who|whose|the|his|her|an?|and)\b)(?!(?-i:[A-Z])(?!['’]|\s)\w+(?:,|\s+and\b)))",
+    re.IGNORECASE,
+)
+_ADDRESSED_LAST = re.compile(r"(?<=[\w!’'.]),\s+(?:dear\s+|my\s+)?[A-Z][\w-]+(?:\s(?:bhai|ji|dear|love))?[!?.…\s]*$")
+"""Whom a statement speaks to, before and after it."""
 _DEFINITE = re.compile(
     r"the\s+(?P<t>.+?)\s+(?:is|are|was|were|has|had|have|can|will|does|do|did|got|went|goes|isn't|wasn't|can't)\b",
     re.IGNORECASE,
@@ -69,9 +82,15 @@ class RulesExtractor:
 
     name = "rules/1"
 
-    def __init__(self, least: float = LEAST) -> None:
-        """Read by rules, and keep from which probability on what no rule reads (see `likely`); above 1 nothing of that."""
+    def __init__(self, least: float = LEAST, attribution: Attribution | None = None) -> None:
+        """Read by rules.
+
+        Args:
+            least: probability from which what no rule reads is kept all the same (see `likely`); above 1 nothing of that.
+            attribution: leaves out what somebody else says, or is made up, where no form tells it.
+        """
         self._least = least
+        self._attribution = attribution
 
     def extract(self, turn: Turn, known: Sequence[Recall]) -> list[Candidate]:
         """Return the user's statements in `turn`, in their order, at most `AT_MOST`; `known` tells whose names are known."""
@@ -79,8 +98,33 @@ class RulesExtractor:
         found: list[Candidate] = []
         for message in turn.messages:
             if message.role == "user":
-                found += _of_message(message, names, known, self._least)
+                found += self._own(message, _of_message(message, names, known, self._least))
         return found[:AT_MOST]
+
+    def _own(self, message: Message, found: list[Candidate]) -> list[Candidate]:
+        """Return what of a message is in the user's own words."""
+        if self._attribution is None or not found or not _may_report(message.text, found):
+            return found
+        foreign = self._attribution.foreign(message.text, [_of_oneself(message.text, c.quote) for c in found])
+        return [candidate for candidate, likely in zip(found, foreign, strict=True) if likely < FOREIGN]
+
+
+def _of_oneself(text: str, quote: str) -> Span:
+    """Return where in a message a quote speaks of its writer: what introduces it is another's ("mum rang, I can't find my keys")."""
+    at = text.find(quote)
+    own = _SUBJECT.search(quote) or _OF_SUBJECT.search(quote)
+    return at + (own.start() if own else 0), at + len(quote)
+
+
+def rules_for(embeddings: Embeddings) -> RulesExtractor:
+    """Return what extracts where no model does: with the packaged local encoder, rules and what reads whose words they are."""
+    return RulesExtractor(attribution=attribution_for(embeddings))
+
+
+def _may_report(text: str, found: Sequence[Candidate]) -> bool:
+    """Whether a message may hold somebody else's words: English, and not one statement that begins with "I"."""
+    whole = len(found) == 1 and _SUBJECT.match(found[0].quote) and len(found[0].quote) >= len(text.rstrip()) - 2
+    return not whole and languages.is_english(text)
 
 
 def _names(known: Sequence[Recall]) -> frozenset[str]:
@@ -117,9 +161,16 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall]
         if len(found) >= AT_MOST:
             break
         antecedent = (
-            mentioned(clause.text) or _named(clause.text, names) or (antecedent if _points_back(clause.text) else None)
+            mentioned(clause.text)
+            or _named(_unaddressed(clause.text), names)
+            or (antecedent if _points_back(clause.text) else None)
         )
     return [c for c in found if c.quote in message.text]
+
+
+def _unaddressed(text: str) -> str:
+    """Return `text` without the name of whom it speaks to: "Thanks, Gina!" and "Gina, I got it!" tell nothing of Gina."""
+    return _ADDRESSED_LAST.sub("", _ADDRESSED.sub("", text))
 
 
 def _points_back(text: str) -> bool:
@@ -160,16 +211,17 @@ def _candidate(
     least: float,
 ) -> Candidate | None:
     english, reading = languages.is_english(clause.text), None
+    said = replace(clause, text=_unaddressed(clause.text)) if english else clause
     if not english:
         reading = languages.read(clause.text, speaker, names)
     elif not clause.loose:
-        reading = _tied(read(clause.text, speaker, antecedent, names), clause, speaker, names, known)
-    guessed = english and reading is None and _likely(clause, names, known, least)
-    tentative = english and reading is None and not guessed and _perhaps(clause, names, known, least)
+        reading = _tied(read(said.text, speaker, antecedent, names), said, speaker, names, known)
+    guessed = english and reading is None and _likely(said, names, known, least)
+    tentative = english and reading is None and not guessed and _perhaps(said, names, known, least)
     if guessed or tentative:
-        pointed = antecedent if _points_back(clause.text) else None
-        reading = Reading(mentioned(clause.text) or _named(clause.text, names) or pointed or speaker)
-    if reading is None or not stems(clause.text) or _vague(reading, clause):
+        pointed = antecedent if _points_back(said.text) else None
+        reading = Reading(mentioned(said.text) or _named(said.text, names) or pointed or speaker)
+    if reading is None or not stems(said.text) or _vague(reading, said):
         return None
     rule = slot(reading.attribute) if reading.attribute else None
     return Candidate(

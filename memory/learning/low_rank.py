@@ -1,4 +1,4 @@
-"""Fitting the cross-encoder: low-rank changes to the layers of the local encoder (LoRA, Hu et al. 2021), and a head.
+"""Fitting the local encoder to a task: low-rank changes to its layers (LoRA, Hu et al. 2021), and a head.
 
 A matrix W (in, out) of the encoder is left as it is; beside it goes (B A)ᵀ with A (rank, in) and B (out, rank), which alone are
 fitted, so that what comes out is a hundredth of the model. All of this runs on the CPU; torch and onnx come with the `[train]` extra.
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sharpwave.memory.cross_encoder import MAX_TOKENS, RELATIONS
-from sharpwave.memory.embed import check_digests, open_tokenizer, packaged_files
+from sharpwave.memory.embed import check_digests, packaged_files
 from sharpwave.memory.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -27,8 +26,11 @@ DROPPED = 0.1
 """Share of the features dropped after each half of a layer; for all tokens of a pair alike, which is fast."""
 SMOOTHING = 0.02
 
-Example = tuple[str, str, int]
-"""What is known, what is said, and the index of the relation in `RELATIONS`."""
+UNTOLD = -100
+"""The class of a token that tells nothing."""
+
+Row = tuple[list[int], list[int], list[int]]
+"""Ids and types of the tokens of an example, and its class; or the class of each of its tokens."""
 
 _PARTS = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 _MATRICES = (*_PARTS, "intermediate.dense", "output.dense")
@@ -36,13 +38,19 @@ _NORMS = ("attention.output.LayerNorm", "output.LayerNorm")
 
 
 def fit(
-    examples: Sequence[Example], *, epochs: int = 4, seed: int = 0, told: Callable[[str], object] = str
+    rows: Sequence[Row],
+    classes: int,
+    *,
+    epochs: int = 4,
+    seed: int = 0,
+    told: Callable[[str], object] = str,
 ) -> dict[str, np.ndarray]:
-    """Fit the changes and the head to examples, and return them as `cross_encoder.adapted` reads them.
+    """Fit the changes and the head to examples, and return them as `adapted.changed` reads them.
 
     Args:
-        examples: pairs with their relation.
-        epochs: how often each is seen.
+        rows: examples; either all have one class, or all have one for each token.
+        classes: how many there are.
+        epochs: how often each example is seen.
         seed: of the order, of what is dropped and of the first values. Sums in another order make for other last digits.
         told: called with a line after each epoch.
 
@@ -56,22 +64,21 @@ def fit(
         raise ConfigError('Fitting needs torch and onnx. Run: pip install "sharpwave[train]"') from error
     torch.manual_seed(seed)
     drawn = random.Random(seed)
-    reader = _reader()
+    reader = _reader(classes, pooled=all(len(row[2]) == 1 for row in rows))
     head = list(reader.head.parameters())
     low = [p for name, p in reader.named_parameters() if p.requires_grad and not name.startswith("head")]
     optimizer = torch.optim.AdamW([{"params": low, "lr": RATE}, {"params": head, "lr": HEAD_RATE}], weight_decay=0.01)
-    steps = epochs * math.ceil(len(examples) / BATCH)
+    steps = epochs * math.ceil(len(rows) / BATCH)
     slope = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1.0, step / (WARM_UP * steps)) * max(0.0, 1 - step / steps)
     )
-    rows = _encoded(examples)
     for epoch in range(epochs):
         reader.train()
         losses = []
         for batch in _batches(rows, drawn):
             with torch.autocast("cpu", torch.bfloat16):
                 logits = reader(*batch[:3])
-            loss = torch.nn.functional.cross_entropy(logits.float(), batch[3], label_smoothing=SMOOTHING)
+            loss = _loss(logits.float(), batch[3])
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_([*low, *head], 1.0)
@@ -83,17 +90,23 @@ def fit(
     return changes
 
 
-def _encoded(examples: Sequence[Example]) -> list[tuple[list[int], list[int], int]]:
-    tokenizer = open_tokenizer(packaged_files().tokenizer)
-    tokenizer.enable_truncation(MAX_TOKENS)
-    rows = tokenizer.encode_batch([(known, said) for known, said, _ in examples])
-    return [(row.ids, row.type_ids, relation) for row, (_, _, relation) in zip(rows, examples, strict=True)]
+def _loss(logits: "torch.Tensor", classes: "torch.Tensor") -> "torch.Tensor":
+    """Return the mean cross-entropy over examples, of each of which the tokens that tell something count alike.
+
+    `logits` are (B, T, classes), `classes` (B, T), with T = 1 where an example has one class.
+    """
+    from torch.nn import functional as F
+
+    apart = F.cross_entropy(
+        logits.transpose(1, 2), classes, ignore_index=UNTOLD, reduction="none", label_smoothing=SMOOTHING
+    )
+    told = (classes != UNTOLD).float()
+    loss: torch.Tensor = ((apart * told).sum(1) / told.sum(1).clamp(min=1)).mean()
+    return loss
 
 
-def _batches(
-    rows: Sequence[tuple[list[int], list[int], int]], drawn: random.Random
-) -> Iterator[tuple["torch.Tensor", ...]]:
-    """Yield ids, types, mask and relations (B, T) … (B,) in random order, pairs of like length together."""
+def _batches(rows: Sequence[Row], drawn: random.Random) -> Iterator[tuple["torch.Tensor", ...]]:
+    """Yield ids, types and mask (B, T) and classes (B, T or 1) in random order, examples of like length together."""
     import torch
 
     order = drawn.sample(range(len(rows)), len(rows))
@@ -103,11 +116,13 @@ def _batches(
         for chunk in drawn.sample(chunks, len(chunks)):
             longest = max(len(rows[at][0]) for at in chunk)
             ids, types, mask = torch.zeros((3, len(chunk), longest), dtype=torch.long)
+            classes = torch.full((len(chunk), max(len(rows[at][2]) for at in chunk)), UNTOLD)
             for place, at in enumerate(chunk):
-                row, kinds, _ = rows[at]
+                row, kinds, told = rows[at]
                 ids[place, : len(row)], types[place, : len(row)] = torch.tensor(row), torch.tensor(kinds)
                 mask[place, : len(row)] = 1
-            yield ids, types, mask.bool(), torch.tensor([rows[at][2] for at in chunk])
+                classes[place, : len(told)] = torch.tensor(told)
+            yield ids, types, mask.bool(), classes
 
 
 def _dropped(x: "torch.Tensor", training: bool) -> "torch.Tensor":
@@ -118,8 +133,8 @@ def _dropped(x: "torch.Tensor", training: bool) -> "torch.Tensor":
     return x * ((torch.rand(x.shape[0], 1, x.shape[2]) > DROPPED).to(x.dtype) / (1 - DROPPED))
 
 
-def _reader() -> Any:
-    """Return the encoder (BERT, post-norm) with its low-rank changes and a head, as a torch module."""
+def _reader(classes: int, *, pooled: bool) -> Any:
+    """Return the encoder (BERT, post-norm) with its low-rank changes and a head for each token, or for their mean, as a torch module."""
     import torch
     from torch import nn
     from torch.nn import functional as F
@@ -174,15 +189,17 @@ def _reader() -> Any:
             self.register_buffer("n_weight", fixed(tensors[f"{at}LayerNorm.weight"]))
             self.register_buffer("n_bias", fixed(tensors[f"{at}LayerNorm.bias"]))
             self.layers = nn.ModuleList(Layer(number) for number in range(LAYERS))
-            self.head = nn.Linear(WIDTH, len(RELATIONS))
+            self.head = nn.Linear(WIDTH, classes)
 
         def forward(self, ids: torch.Tensor, types: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
             x = self.word[ids] + self.position[: ids.shape[1]] + self.token_type[types]
             x = F.layer_norm(x, (WIDTH,), self.n_weight, self.n_bias, 1e-12)
             for layer in self.layers:
                 x = layer(x, mask)
-            weight = mask[..., None].float()
-            logits: torch.Tensor = self.head((x * weight).sum(1) / weight.sum(1))
+            if pooled:
+                weight = mask[..., None].float()
+                x = (x * weight).sum(1, keepdim=True) / weight.sum(1, keepdim=True)
+            logits: torch.Tensor = self.head(x)
             return logits
 
         def changes(self) -> dict[str, np.ndarray]:
