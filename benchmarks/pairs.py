@@ -17,27 +17,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from langchain_core.embeddings import Embeddings
 
-from sharpwave.benchmarks import chats, labelled
+from sharpwave.benchmarks import labelled
 from sharpwave.memory import cross_encoder
-from sharpwave.memory.cross_encoder import MAX_TOKENS, NEAR, RELATIONS, CrossEncoder
-from sharpwave.memory.embed import LocalEmbeddings, embedding_array, open_tokenizer, packaged_files
-from sharpwave.memory.extract.changing import tells_end
-from sharpwave.memory.extract.rules import RulesExtractor
+from sharpwave.memory.cross_encoder import MAX_TOKENS, RELATIONS, CrossEncoder
+from sharpwave.memory.embed import open_tokenizer, packaged_files
 from sharpwave.memory.learning import low_rank
 from sharpwave.memory.learning.low_rank import Row
-from sharpwave.memory.phrases import negated
-from sharpwave.memory.records import Message, Record, Turn
+from sharpwave.memory.records import Record
 
 OTHERS = 2
 """Of what else a person is known to have said, so many are taken with each statement, as left alone by it."""
-BESIDE = 3
-"""Of what was said before in a conversation, so many are taken with each statement, those nearest in meaning."""
-AKIN, AGAIN = 0.45, 0.85
-"""Cosine from which a statement is taken to tell more of what was said, and to say it again."""
-ENDED = 3
-"""How often a pair of a conversation is taken in which the one ends the other: there are few."""
 EPOCHS = 3
 LEAST = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99)
 Example = tuple[str, str, int]
@@ -89,41 +79,11 @@ def of_dialogue(case: labelled.Case) -> Iterator[Example]:
         held |= told
 
 
-def of_chat(chat: chats.Chat, embeddings: Embeddings) -> Iterator[Example]:
-    """Yield each statement of a conversation with the earlier ones nearest to it: most tell more of one subject, and end nothing.
-
-    Of the statements of a turn, the one nearest to what the turn ends is taken for that which ends it.
-    """
-    extractor, earlier = RulesExtractor(), list[tuple[str, np.ndarray]]()
-    for at, turn in enumerate(chat.turns):
-        message = Message(id=f"m{at}", role="user", text=turn.user)
-        given = Turn(owner=chat.id, thread="chat", messages=(message,), said_at=turn.at)
-        texts = [candidate.text for candidate in extractor.extract(given, [])]
-        said = list(zip(texts, embedding_array(embeddings, texts), strict=True))
-        for known, vector in earlier:
-            if any(chats.tells(known, words) for words in turn.done):
-                continue
-            if any(chats.tells(known, words) for words in turn.ends):
-                text, _ = max(said, key=lambda one: float(one[1] @ vector), default=("", vector))
-                if text:
-                    over = tells_end(text) or negated(text)
-                    yield from [(known, text, RELATIONS.index("over" if over else "new"))] * ENDED
-        for text, vector in said:
-            near = sorted(((float(vector @ other), known) for known, other in earlier), reverse=True)[:BESIDE]
-            for cosine, known in near:
-                ended = any(chats.tells(known, words) for words in (*turn.ends, *turn.done))
-                if not ended and NEAR <= cosine < AGAIN:
-                    yield known, text, RELATIONS.index("more" if cosine >= AKIN else "apart")
-        earlier += said
-
-
 def examples(seed: int = 0) -> list[Example]:
     """Return all that the cross-encoder is fitted to."""
     drawn = random.Random(seed)
     pairs = [pair for person in people("tune") for pair in (*posed(person), *beside(person, drawn, OTHERS))]
-    pairs += [pair for case in labelled.load("tune") if case.language == "en" for pair in of_dialogue(case)]
-    embeddings = LocalEmbeddings()
-    return pairs + [pair for chat in chats.load("tune") for pair in of_chat(chat, embeddings)]
+    return pairs + [pair for case in labelled.load("tune") if case.language == "en" for pair in of_dialogue(case)]
 
 
 def encoded(examples: Sequence[Example]) -> list[Row]:

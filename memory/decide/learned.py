@@ -17,7 +17,7 @@ from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.contradiction import of_one_day
 from sharpwave.memory.decide.happenings import happened
 from sharpwave.memory.decide.moving_on import changed, moves_another, other_measure, other_values
-from sharpwave.memory.decide.nearest import nearest_changed, of_other_thing
+from sharpwave.memory.decide.nearest import nearest_changed, of_other_thing, only_named
 from sharpwave.memory.decide.reading import apart, decided_by_reading
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
@@ -123,6 +123,8 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
         return False
     candidate = decided.candidate
     beside = (candidate.kind == "event" and not changed(candidate)) or phrases.besides(candidate.text)
+    if happened(candidate.text) and not (tells_change(candidate.text) or tells_end(candidate.text)):
+        return True
     target = _target(decided, near)
     other = changed(candidate) or other_values(candidate.text, target.text) or confirms(candidate.quote)
     if decided.op == "UPDATE" and target.attribute is not None and candidate.attribute is None and not other:
@@ -136,6 +138,8 @@ def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
     """Whether a statement is of a kind that only sounds like a change of what it was read to change."""
     said, target = decided.candidate, _target(decided, near)
     of_another = other_measure(said.text, target.text) or of_other_thing(said.text, target)
+    if decided.op == "DELETE" and only_named(phrases.expanded(said.text), target):
+        return True
     return (
         _for_the_moment(decided, target) or phrases.besides(said.text) or (decided.op == "UPDATE" and bool(of_another))
     )
@@ -144,8 +148,6 @@ def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
 def _for_the_moment(decided: Decision, target: Memory) -> bool:
     """Whether a statement changes nothing for good: it is of one day, of how things are meanwhile, or moves another thing."""
     said = decided.candidate
-    if happened(said.text) and not (tells_change(said.text) or tells_end(said.text) or phrases.changes(said.text)):
-        return True
     if ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None:
         return True  # what happens in a place changes nothing in how somebody likes it
     return bool(

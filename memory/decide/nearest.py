@@ -72,7 +72,7 @@ def nearest_changed(candidate: Candidate, near: Sequence[Recall], policy: str) -
     if (
         brings_up_another(candidate, target.memory)
         or of_other_thing(said, target.memory)
-        or (ended and (passes(candidate, target.memory) or _only_named(said, target.memory)))
+        or (ended and (passes(candidate, target.memory) or only_named(said, target.memory)))
         or (not ended and other_measure(_AS_OF.sub("", said), target.memory.text))
     ):
         return None
@@ -112,7 +112,7 @@ def of_other_thing(said: str, memory: Memory) -> bool:
     return bool(unsaid(about, known))
 
 
-def _only_named(said: str, memory: Memory) -> bool:
+def only_named(said: str, memory: Memory) -> bool:
     """Whether a statement shares no more than a name with a memory: "Mia has stopped crying", of a daughter called Mia."""
     if _SPEAKER.match(said) or _OF_WHO_IS_NAMED.search(said):
         return False

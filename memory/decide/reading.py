@@ -13,7 +13,7 @@ from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.meanings import alike
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Relation
 
-_JOINED = re.compile(r"\b(?:and|but|who|which|because)\b", re.IGNORECASE)
+_JOINED = re.compile(r"\b(?:and|but|who|which|because|'?cos|'?cause|cuz)\b", re.IGNORECASE)
 _PARTS = re.compile(r"[,;.:!]\s+")
 _STATEMENT = re.compile(
     r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Ii]t|[Tt]hey|[Yy]ou)\b"
