@@ -22,7 +22,9 @@ def chat(*said: dict[str, object]) -> Chat:
 def test_a_change_is_right_where_a_turn_says_so_and_wrong_elsewhere() -> None:
     moved = {"user": "I live in Ghent now.", "ends": ["I live in Leeds"]}
     right = measure([chat({"user": "I live in Leeds."}, moved)], RulesPolicy(), HashEmbeddings())
-    wrong = measure([chat({"user": "I live in Leeds."}, {"user": "I live in Ghent now."})], RulesPolicy(), HashEmbeddings())
+    wrong = measure(
+        [chat({"user": "I live in Leeds."}, {"user": "I live in Ghent now."})], RulesPolicy(), HashEmbeddings()
+    )
     assert (right["changed_rightly"], right["changed_wrongly"], right["ended"], right["still_shown"]) == (1, 0, 1, 0)
     assert (wrong["changed_rightly"], wrong["changed_wrongly"]) == (0, 1)
     assert wrong["wrong"][0]["was"] == "I live in Leeds." and wrong["wrong_in_a_thousand_statements"] == 500

@@ -19,7 +19,7 @@ WEIGHTS = FITTED / "attribution.npz"
 MAX_TOKENS = 256
 """Tokens of a message that are read; what comes after is taken for the user's own."""
 FOREIGN = 0.8
-"""Probability from which words are taken for somebody else's. Of 567 statements in long talks none reaches it wrongly."""
+"""Probability from which words are taken for somebody else's. Of 567 own statements in long talks one reaches it."""
 
 Span = tuple[int, int]
 """First character of some words in a message, and the one after the last."""
