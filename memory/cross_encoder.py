@@ -15,6 +15,7 @@ from langchain_core.embeddings import Embeddings
 from sharpwave.memory.adapted import FITTED, Adapted
 from sharpwave.memory.embed import Floats, LocalEmbeddings
 from sharpwave.memory.extract.languages import is_english
+from sharpwave.memory.phrases import of_oneself
 from sharpwave.memory.records import Recall, Relation
 
 RELATIONS = ("apart", "new", "over", "same", "more")
@@ -28,7 +29,6 @@ NEAR = 0.15
 """Least cosine of a memory that is read with a statement."""
 SHORT = 8
 """Words of a statement that is read though nobody speaks of himself ("Tom got a job at the bakery")."""
-_OF_ONESELF = re.compile(r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|(?:the )?user)\b", re.IGNORECASE)
 _INSTRUCTS = re.compile(
     r"(?:never|always|do|don['’]t|apply|keep|remember|use|check|confirm|avoid|ensure|validate)\b", re.IGNORECASE
 )
@@ -84,7 +84,7 @@ def _personal(said: str, known: str) -> bool:
 
     Of logs, tickets and policies it knows nothing.
     """
-    if _OF_ONESELF.search(said) or _OF_ONESELF.search(known):
+    if of_oneself(said) or of_oneself(known):
         return True
     return len(said.split()) <= SHORT and ":" not in f"{said}{known}" and not _INSTRUCTS.match(said)
 

@@ -178,6 +178,14 @@ LIGHT = stems(
 """Words that tell little of what a statement is about."""
 
 
+_OF_ONESELF = re.compile(r"\b(?:i|im|ive|me|my|mine|myself|we|us|our|ours|(?:the )?user)\b", re.IGNORECASE)
+
+
+def of_oneself(text: str) -> bool:
+    """Whether `text` speaks of its writer, or of "the user". Logs and tickets, which say many things in one mould, do not."""
+    return bool(_OF_ONESELF.search(straight(text)))
+
+
 def negated(text: str) -> bool:
     """Whether `text` denies something."""
     return bool(_NEGATION.search(text))

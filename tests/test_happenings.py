@@ -88,3 +88,9 @@ def test_what_happened_may_be_put_right_and_told_with_more() -> None:
 
 def test_a_state_may_be_changed() -> None:
     assert decided("UPDATE", "I joined the choir in Ghent", "I left the choir in Ghent, now I dance").op == "UPDATE"
+
+
+def test_what_happened_may_be_forgotten_on_request_and_logs_report_states() -> None:
+    assert decided("DELETE", "I went to Rome with Ana", "Forget that I went to Rome with Ana").op == "DELETE"
+    log, later = "The vendor approved the plan for Fjord", "The vendor withdrew the plan for Fjord"
+    assert decided("UPDATE", log, later).op == "UPDATE"

@@ -14,7 +14,7 @@ from sharpwave.memory.decide.happenings import happened
 from sharpwave.memory.decide.moving_on import RETOLD, other_values, part_about
 from sharpwave.memory.decide.reading import changes, lists
 from sharpwave.memory.decide.sameness import brings_up_another, is_past, of_what_somebody_has, same_subject, same_value
-from sharpwave.memory.decide.taking_back import theirs, without
+from sharpwave.memory.decide.taking_back import asks_to_forget, theirs, without
 from sharpwave.memory.decide.transitions import transition
 from sharpwave.memory.meanings import alike
 from sharpwave.memory.phrases import LIGHT, covered, details, stance, stems
@@ -227,8 +227,14 @@ def _forbidden(decision: Decision, target: Memory, shown: _Shown, turn: Turn) ->
 
 
 def _stays(decision: Decision, target: Memory, turn: Turn) -> bool:
-    """Whether a memory tells of what happened once, which nothing changes but a correction, or a telling of the same with more."""
-    if target.attribute is not None or not happened(target.text) or _corrects(decision.candidate, turn):
+    """Whether a memory tells of what happened once: nothing changes it but a correction, the same told with more, or a request.
+
+    Of logs and tickets nothing is said here: they report how things stand in the past tense.
+    """
+    candidate = decision.candidate
+    if target.attribute is not None or not happened(target.text) or _corrects(candidate, turn):
+        return False
+    if asks_to_forget(candidate.text) or not (phrases.of_oneself(target.text) or phrases.of_oneself(candidate.text)):
         return False
     return decision.op == "DELETE" or not stems(target.text) <= stems(decision.text or decision.candidate.text)
 
