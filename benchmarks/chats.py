@@ -83,7 +83,7 @@ def _talk(
             turn = Turn(owner=chat.id, thread="chat", messages=(message,), said_at=said.at)
             store.queue([turn])
             candidates = read(store, turn, extractor)
-            ended = [words for words in (*said.ends, *said.done)]
+            ended = (*said.ends, *said.done)
             for done in settle(store, turn, candidates, policy, index=False):
                 counts["statements"] += 1
                 if done.op in ("UPDATE", "DELETE") and not _tells_more(done):
@@ -118,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=("tune", "held"), default="held", help="which part")
     parser.add_argument("--file", type=Path, help="conversations elsewhere, of the same form")
-    parser.add_argument("--show", action="store_true", help="print what was changed wrongly too (of the tune part)")
+    parser.add_argument("--show", action="store_true", help="print what was changed wrongly too (not of the held part, if it is to stay that)")
     given = parser.parse_args()
     chats = (
         [Chat.model_validate_json(line) for line in given.file.read_text("utf-8").splitlines()]
