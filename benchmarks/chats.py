@@ -118,7 +118,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--split", choices=("tune", "held"), default="held", help="which part")
     parser.add_argument("--file", type=Path, help="conversations elsewhere, of the same form")
-    parser.add_argument("--show", action="store_true", help="print what was changed wrongly too (not of the held part, if it is to stay that)")
+    parser.add_argument(
+        "--show",
+        action="store_true",
+        help="print what was changed wrongly too (not of the held part, if it is to stay that)",
+    )
     given = parser.parse_args()
     chats = (
         [Chat.model_validate_json(line) for line in given.file.read_text("utf-8").splitlines()]
