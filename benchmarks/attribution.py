@@ -1,7 +1,7 @@
 """Fit and measure what tells the user's own words from those of others (see `memory.extract.attribution`).
 
     python -m sharpwave.benchmarks.attribution --json      # on the messages of two writers that it was not fitted to
-    python -m sharpwave.benchmarks.attribution --fit       # fit it anew (needs the [train] extra; eight minutes on two cores)
+    python -m sharpwave.benchmarks.attribution --fit       # fit it anew (needs the [train] extra; some ten minutes on two cores)
 
 `labelled/attribution.jsonl` holds messages with the words in them that read like a statement of the user about himself: those that
 are somebody else's, or made up, and those that are his own. They are meant to mislead, as each kind is written to look like the other. It is

@@ -5,19 +5,24 @@ The changes are a hundredth of the model, which the `[embedded]` packages bring;
 
 import threading
 import time
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from langchain_core.embeddings import Embeddings
 
-from sharpwave.memory.embed import Floats, check_digests, open_session, open_tokenizer, packaged_files
+from sharpwave.memory.embed import Floats, LocalEmbeddings, check_digests, open_session, open_tokenizer, packaged_files
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 FITTED = Path(__file__).with_name("learning")
 """Where the weights lie."""
+
+
+def fitted_to(embeddings: Embeddings) -> bool:
+    """Whether an embedder is the one whose files the changes were fitted to: the local one with those of the packages."""
+    return isinstance(embeddings, LocalEmbeddings) and embeddings.packaged
 
 
 class Adapted:
@@ -32,14 +37,13 @@ class Adapted:
         """What reading took, as the whole process counts it: with other threads at work that is too much."""
 
     def tokens(self, *texts: str) -> "Encoding":
-        """Return the tokens of a text, or of two that are read together; composed characters are taken for single ones.
+        """Return the tokens of a text, or of two that are read together, with their places in it.
 
         Raises:
             ConfigError: the files of the `[embedded]` packages are missing or damaged.
         """
         _, tokenizer, _, _ = self._open()
-        plain = [unicodedata.normalize("NFKC", text) for text in texts]
-        (row,) = tokenizer.encode_batch([plain[0] if len(plain) == 1 else tuple(plain)])
+        (row,) = tokenizer.encode_batch([texts[0] if len(texts) == 1 else texts])
         return row
 
     def likely(self, row: "Encoding", *, pooled: bool) -> Floats:
@@ -56,8 +60,9 @@ class Adapted:
         (states,) = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": types})
         logits = (states.mean(axis=1) if pooled else states[0]) @ head.T + bias
         likely: Floats = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
-        self.texts_read += 1
-        self.cpu_seconds += time.process_time() - started
+        with self._lock:
+            self.texts_read += 1
+            self.cpu_seconds += time.process_time() - started
         return likely
 
     def _open(self) -> "tuple[Any, Tokenizer, Floats, Floats]":

@@ -6,14 +6,15 @@ speak of one thing; what the one does to the other shows only where each word ca
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from sharpwave.memory.adapted import FITTED, Adapted
-from sharpwave.memory.embed import Floats, LocalEmbeddings
+from sharpwave.memory.adapted import FITTED, Adapted, fitted_to
+from sharpwave.memory.embed import Floats
 from sharpwave.memory.extract.languages import is_english
 from sharpwave.memory.phrases import of_oneself
 from sharpwave.memory.records import Recall, Relation
@@ -38,7 +39,7 @@ WEIGHTS = FITTED / "relations.npz"
 
 def reader_for(embeddings: Embeddings) -> "CrossEncoder | None":
     """Return what reads pairs beside this embedder; None unless it is the local one with the files that it was fitted to."""
-    return _reader() if isinstance(embeddings, LocalEmbeddings) and embeddings.packaged else None
+    return _reader() if fitted_to(embeddings) else None
 
 
 @cache
@@ -75,7 +76,7 @@ class CrossEncoder:
         """
         if not pairs:
             return np.empty((0, len(RELATIONS)), np.float32)
-        rows = [self.encoder.tokens(known, said) for known, said in pairs]
+        rows = [self.encoder.tokens(*map(_plain, pair)) for pair in pairs]
         return np.concatenate([self.encoder.likely(row, pooled=True) for row in rows])
 
 
@@ -87,6 +88,10 @@ def _personal(said: str, known: str) -> bool:
     if of_oneself(said) or of_oneself(known):
         return True
     return len(said.split()) <= SHORT and ":" not in f"{said}{known}" and not _INSTRUCTS.match(said)
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
 
 
 def _cosine(hit: Recall) -> float:

@@ -69,6 +69,15 @@ def test_each_span_is_read_within_its_message() -> None:
     assert tokens_in([(0, 0), (0, 1), (2, 6), (0, 0)], (2, 6)) == [2]
 
 
+def test_tokens_stand_where_their_words_do_in_the_message() -> None:
+    reader = attribution_for(LocalEmbeddings())
+    assert reader is not None
+    text = "Well… so… ½ a mile on, ﬁnally, I have a gun"
+    row = reader.encoder.tokens(text)
+    places = tokens_in(row.offsets, (text.find("I have"), len(text)))
+    assert [text[slice(*row.offsets[at])] for at in places] == ["I", "have", "a", "gun"]
+
+
 def test_only_the_packaged_encoder_has_one(tmp_path: Path) -> None:
     assert attribution_for(HashEmbeddings()) is None
     files = packaged_files()

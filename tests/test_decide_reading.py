@@ -141,3 +141,16 @@ def test_it_names_one_of_the_memories_or_none(rows: list[tuple[float, ...]]) -> 
         assert read is not None
         assert (read.same if made.op == "NOOP" else read.changes) == pytest.approx(made.confidence)
         assert made.confidence >= min(TOLD, KNOWN)
+
+
+def test_a_name_in_common_ends_nothing() -> None:
+    known = memory("my cat Biscuit keeps knocking glasses over")
+    said = "Biscuit is down to 4.9 kilos and the vet says no more diet food!"
+    assert decided([hit(known, said, over=0.98)], candidate(said)).op == "ADD"
+
+
+def test_a_reason_is_not_lost_with_what_it_explains() -> None:
+    known = memory("I mostly listen on Audible cos I'm dyslexic, so narrators matter")
+    said = "cancelled Audible, I get audiobooks free from the library now"
+    made = decided([hit(known, said, new=0.98)], candidate(said))
+    assert made.op == "UPDATE" and "dyslexic" in (made.text or "")

@@ -11,8 +11,7 @@ from functools import cache
 import numpy as np
 from langchain_core.embeddings import Embeddings
 
-from sharpwave.memory.adapted import FITTED, Adapted
-from sharpwave.memory.embed import LocalEmbeddings
+from sharpwave.memory.adapted import FITTED, Adapted, fitted_to
 
 WEIGHTS = FITTED / "attribution.npz"
 """What it was fitted to be."""
@@ -27,7 +26,7 @@ Span = tuple[int, int]
 
 def attribution_for(embeddings: Embeddings) -> "Attribution | None":
     """Return what reads messages beside this embedder; None unless it is the local one with the files that it was fitted to."""
-    return _attribution() if isinstance(embeddings, LocalEmbeddings) and embeddings.packaged else None
+    return _attribution() if fitted_to(embeddings) else None
 
 
 @cache

@@ -11,6 +11,7 @@ from dataclasses import replace
 from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory.extract import languages
+from sharpwave.memory.extract.addressing import unaddressed
 from sharpwave.memory.extract.attribution import FOREIGN, Attribution, Span, attribution_for
 from sharpwave.memory.extract.changing import tells_change, tells_end
 from sharpwave.memory.extract.clauses import Clause, clauses, first_person, telegraphic
@@ -60,13 +61,6 @@ _CHANGED = re.compile(
 _SUBJECT = re.compile(r"\b(?:I|we|im|ive)\b", re.IGNORECASE)
 _OF_SUBJECT = re.compile(r"\b(?:my|me|our)\b", re.IGNORECASE)
 _POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|so|you)\b", re.IGNORECASE)
-_ADDRESSED = re.compile(
-    r"^(?:(?:hey|hi|hello|wow|oh|aw+|thanks|yes|yeah|no|ok|okay|so|well|good|dear|ha\w*|wo+ah|love you|bye)\b[,! ]*)*(?-i:[A-Z][\w-]+)"
-    r"(?:[!?.]*$|\s*[,!–-]\s+(?!(?:my|our|who|whose|the|his|her|an?|and)\b)(?!(?-i:[A-Z])(?!['’]|\s)\w+(?:,|\s+and\b)))",
-    re.IGNORECASE,
-)
-_ADDRESSED_LAST = re.compile(r"(?<=[\w!’'.]),\s+(?:dear\s+|my\s+)?[A-Z][\w-]+(?:\s(?:bhai|ji|dear|love))?[!?.…\s]*$")
-"""Whom a statement speaks to, before and after it."""
 _DEFINITE = re.compile(
     r"the\s+(?P<t>.+?)\s+(?:is|are|was|were|has|had|have|can|will|does|do|did|got|went|goes|isn't|wasn't|can't)\b",
     re.IGNORECASE,
@@ -162,15 +156,10 @@ def _of_message(message: Message, names: frozenset[str], known: Sequence[Recall]
             break
         antecedent = (
             mentioned(clause.text)
-            or _named(_unaddressed(clause.text), names)
+            or _named(unaddressed(clause.text), names)
             or (antecedent if _points_back(clause.text) else None)
         )
     return [c for c in found if c.quote in message.text]
-
-
-def _unaddressed(text: str) -> str:
-    """Return `text` without the name of whom it speaks to: "Thanks, Gina!" and "Gina, I got it!" tell nothing of Gina."""
-    return _ADDRESSED_LAST.sub("", _ADDRESSED.sub("", text))
 
 
 def _points_back(text: str) -> bool:
@@ -211,7 +200,7 @@ def _candidate(
     least: float,
 ) -> Candidate | None:
     english, reading = languages.is_english(clause.text), None
-    said = replace(clause, text=_unaddressed(clause.text)) if english else clause
+    said = replace(clause, text=unaddressed(clause.text)) if english else clause
     if not english:
         reading = languages.read(clause.text, speaker, names)
     elif not clause.loose:
