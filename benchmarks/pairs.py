@@ -5,12 +5,13 @@
 
 `labelled/pairs.jsonl` holds what imagined people are known to have said, and statements with the one of these that each concerns and the
 relation between the two; to the others it does nothing. Each of its writers had a manner and a part of life of his own. It is
-fitted to these, and to the English dialogues of the labelled tune part.
+fitted to these, and to the English dialogues of the labelled tune parts, as the store holds them.
 """
 
 import argparse
 import json
 import random
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,15 +20,25 @@ from typing import Any, Literal
 import numpy as np
 
 from sharpwave.benchmarks import labelled
+from sharpwave.benchmarks.scoring import CaseScore, about
+from sharpwave.benchmarks.write import AlwaysAdd, Statements, Write, path, said_in
 from sharpwave.memory import cross_encoder
 from sharpwave.memory.cross_encoder import MAX_TOKENS, RELATIONS, CrossEncoder
-from sharpwave.memory.embed import open_tokenizer, packaged_files
+from sharpwave.memory.decide.rules import RulesPolicy
+from sharpwave.memory.embed import LocalEmbeddings, open_tokenizer, packaged_files
+from sharpwave.memory.extract.rules import rules_for
 from sharpwave.memory.learning import low_rank
 from sharpwave.memory.learning.low_rank import Row
-from sharpwave.memory.records import Record
+from sharpwave.memory.records import Candidate, Decision, Recall, Record, Turn
+from sharpwave.memory.store import MemoryStore
 
 OTHERS = 2
-"""Of what else a person is known to have said, so many are taken with each statement, as left alone by it."""
+"""Of what else a person is known to have said, so many are taken with each statement, as left alone by it; one, where most of what
+he says leaves alone what it concerns, too."""
+SHOWN = 4
+"""With so many memories, the nearest, each statement of the labelled dialogues is taken."""
+OFTEN = 3
+"""How often these are taken: they are few, and alone of the kind that the store holds."""
 EPOCHS = 3
 LEAST = (0.5, 0.7, 0.8, 0.9, 0.95, 0.97, 0.99)
 Example = tuple[str, str, int]
@@ -63,27 +74,59 @@ def beside(person: Person, drawn: random.Random, count: int) -> Iterator[Example
         yield from ((known, said, 0) for known in drawn.sample(others, min(count, len(others))))
 
 
-def of_dialogue(case: labelled.Case) -> Iterator[Example]:
-    """Yield each fact of a dialogue with each earlier one that still holds."""
-    held: dict[labelled.Key, str] = {}
-    for at, turn in enumerate(case.turns):
-        told: dict[labelled.Key, str] = {}
-        for number, fact in enumerate(turn.facts):
-            for key, known in held.items():
-                relation = _RELATION[fact.op] if fact.op and key in fact.targets else "apart"
-                yield known, fact.text, RELATIONS.index(relation)
-            if fact.op in ("UPDATE", "DELETE"):
-                held = {key: known for key, known in held.items() if key not in fact.targets}
-            if fact.op in ("ADD", "UPDATE"):
-                told[at, number] = fact.text
-        held |= told
+class Shown:
+    """Decides by rules, and keeps what each statement was shown with."""
+
+    name = "rules/1"
+
+    def __init__(self) -> None:
+        self.near: list[tuple[Candidate, Sequence[Recall]]] = []
+        self._rules = RulesPolicy()
+
+    def decide(
+        self, candidates: Sequence[Candidate], neighbours: Sequence[Sequence[Recall]], turn: Turn
+    ) -> list[Decision]:
+        """Return what rules decide."""
+        self.near = list(zip(candidates, neighbours, strict=True))
+        return self._rules.decide(candidates, neighbours, turn)
+
+
+def of_dialogues(cases: Sequence[labelled.Case]) -> Iterator[Example]:
+    """Write labelled dialogues to a store by rules, and yield each statement that was found with each of the `SHOWN` nearest memories.
+
+    What is labelled as no change of a memory leaves it alone.
+    """
+    embeddings, shown = LocalEmbeddings(), Shown()
+    with tempfile.TemporaryDirectory() as home, MemoryStore.open(home, embeddings=embeddings, collections=1) as store:
+        writes = path(store, rules_for(embeddings), shown), path(store, Statements(), AlwaysAdd())
+        for case in cases:
+            yield from _of_dialogue(store, case, *writes, shown)
+
+
+def _of_dialogue(store: MemoryStore, case: labelled.Case, write: Write, seed: Write, shown: Shown) -> Iterator[Example]:
+    score = CaseScore(case)
+    for at, labels in enumerate(case.turns):
+        shown.near = []
+        outcome = said_in(store, case, at, seed if labels.seed else write)
+        for said, near in shown.near:
+            told = [fact for fact in labels.facts if fact.op and about(said, fact.text, labels.user)]
+            concerned = {score.home(key): _RELATION[fact.op] for fact in told if fact.op for key in fact.targets}
+            nearest = sorted(near, key=lambda hit: hit.parts.cosine if hit.parts else 0.0, reverse=True)[:SHOWN]
+            yield from ((hit.text, said.text, RELATIONS.index(concerned.get(hit.id, "apart"))) for hit in nearest)
+        score.turn(at, outcome)
 
 
 def examples(seed: int = 0) -> list[Example]:
     """Return all that the cross-encoder is fitted to."""
     drawn = random.Random(seed)
-    pairs = [pair for person in people("tune") for pair in (*posed(person), *beside(person, drawn, OTHERS))]
-    return pairs + [pair for case in labelled.load("tune") if case.language == "en" for pair in of_dialogue(case)]
+    pairs = [pair for person in people("tune") for pair in (*posed(person), *beside(person, drawn, _others(person)))]
+    dialogues = [case for folder in (labelled.HERE, labelled.TRAPS) for case in labelled.load("tune", folder)]
+    return pairs + OFTEN * list(of_dialogues([case for case in dialogues if case.language == "en"]))
+
+
+def _others(person: Person) -> int:
+    apart = sum(relation == "apart" for *_, relation in person.said)
+    return 1 if 2 * apart > len(person.said) else OTHERS
 
 
 def encoded(examples: Sequence[Example]) -> list[Row]:

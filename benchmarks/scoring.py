@@ -91,6 +91,10 @@ class CaseScore:
         self._alive: set[Key] = set()
         self._own = ""
 
+    def home(self, fact: Key) -> str | None:
+        """Return the id of the memory in which a fact of an earlier turn is kept."""
+        return self._home.get(fact)
+
     def turn(self, at: int, outcome: Outcome) -> None:
         """Count one turn; `at` is its index in the case."""
         turn = self.case.turns[at]

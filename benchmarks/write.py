@@ -158,12 +158,18 @@ def evaluate(extractor: Extractor, policy: Policy, cases: Sequence[Case], embedd
 def _case(store: MemoryStore, case: Case, write: Write, seed: Write) -> CaseScore:
     score = CaseScore(case)
     for at, labelled in enumerate(case.turns):
-        message = Message(id=f"m{at}", role="user", text=labelled.user, speaker=case.about)
-        turn = Turn(owner=case.id, thread=f"t{at}", messages=(message,), said_at=labelled.at)
-        before = {memory.id: memory.text for memory in _current(store, case.id)}
-        candidates, written = (seed if labelled.seed else write)(turn)
-        score.turn(at, Outcome(candidates, written, before, _current(store, case.id)))
+        score.turn(at, said_in(store, case, at, seed if labelled.seed else write))
     return score
+
+
+def said_in(store: MemoryStore, case: Case, at: int, write: Write) -> Outcome:
+    """Write the turn with the index `at` of a case, and return what happened."""
+    labelled = case.turns[at]
+    message = Message(id=f"m{at}", role="user", text=labelled.user, speaker=case.about)
+    turn = Turn(owner=case.id, thread=f"t{at}", messages=(message,), said_at=labelled.at)
+    before = {memory.id: memory.text for memory in _current(store, case.id)}
+    candidates, written = write(turn)
+    return Outcome(candidates, written, before, _current(store, case.id))
 
 
 def _current(store: MemoryStore, owner: str) -> list[Memory]:

@@ -81,6 +81,7 @@ _STANCE = {
 _STANCE_OF = {
     f"{word}{end}": stance for stance, words in _STANCE.items() for word in words.split() for end in ("", "s", "d")
 }
+_AIMS = re.compile(r"\b(?:trying|hoping|planning|aiming|waiting) to\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -115,7 +116,8 @@ _ASIDE = re.compile(
 @lru_cache(maxsize=16384)
 def core(text: str) -> str:
     """Return `text` without what it opens with and what follows from it ("I'm vegan, so no cheese" as "I'm vegan")."""
-    return _ASIDE.sub("", straight(text)) or text
+    plain = straight(text)
+    return _ASIDE.sub(lambda cut: "" if len(plain[: cut.start()].split()) != 1 else cut[0], plain) or text
 
 
 def without_adverbs(text: str) -> str:
@@ -168,7 +170,8 @@ def stance(text: str) -> frozenset[str]:
     """Return the stances that `text` takes, out of like, hate, have, want, name and not."""
     plain = expanded(text)
     found = {_STANCE_OF[w] for w in (w.casefold() for w in _WORD.findall(plain)) if w in _STANCE_OF}
-    return frozenset(found | ({"not"} if negated(plain) else set()))
+    aims = {"want"} if _AIMS.search(plain) else set()
+    return frozenset(found | aims | ({"not"} if negated(plain) else set()))
 
 
 LIGHT = stems(

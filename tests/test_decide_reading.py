@@ -154,3 +154,30 @@ def test_a_reason_is_not_lost_with_what_it_explains() -> None:
     said = "cancelled Audible, I get audiobooks free from the library now"
     made = decided([hit(known, said, new=0.98)], candidate(said))
     assert made.op == "UPDATE" and "dyslexic" in (made.text or "")
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "likely", "op"),
+    [
+        ("Bedtime for the twins is 7", "The twins go to bed at 8 now", "new", "UPDATE"),
+        ("We deploy on Heroku", "off Heroku as of today, everything's on Fly", "new", "UPDATE"),
+        ("my roommate is called Kai", "Kai moved out", "over", "DELETE"),
+        ("I do intermittent fasting", "fasting's out, it made me faint", "over", "DELETE"),
+        ("our daughter Minna is two", "Minna turned three on Saturday", "new", "UPDATE"),
+        ("I keep two orchids", "Both orchids died", "over", "DELETE"),
+    ],
+)
+def test_words_that_tell_of_one_day_or_one_thing_elsewhere_do_not_stand_in_the_way_here(
+    known: str, said: str, likely: str, op: str
+) -> None:
+    assert decided([hit(memory(known), said, 0.6, **{likely: 0.99})], candidate(said)).op == op
+
+
+def test_a_word_before_so_does_not_stand_for_the_whole() -> None:
+    known, said = memory("my best mate Tariq is in Sydney"), "right so Tariq's gone to Melbourne now"
+    assert decided([hit(known, said, 0.6, new=0.99)], candidate(said)).op == "UPDATE"
+
+
+def test_what_was_aimed_at_is_reached() -> None:
+    known, said = memory("I'm trying to get pregnant"), "I'm pregnant!"
+    assert decided([hit(known, said, 0.66, same=0.5)], candidate(said)).op != "NOOP"

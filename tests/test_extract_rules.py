@@ -236,6 +236,60 @@ def test_what_stands_beside_others_is_still_ones_own(text: str, kept: str) -> No
     assert any(kept in candidate.text for candidate in RulesExtractor().extract(turn, []))
 
 
+IN_PASSING = [
+    ("I'm on the on-call rota this month", "I'm on the on-call rota this month"),
+    ("I see a chiropractor on Mondays.", "I see a chiropractor on Mondays."),
+    ("Quote for a five day job please, I charge 420 a day these days", "I charge 420 a day these days"),
+    ("confession: I've started having fish again. Mackerel ideas?", "I've started having fish again."),
+    ("I handed the allotment back, the knees would not have it any longer.", "I handed the allotment back, the knees"),
+    ("I swim on Mondays. porridge ideas?", "I swim on Mondays."),
+    ("I live in Bath. my cat is called Tom", "I live in Bath."),
+    ("I get the bus to work. cheaper than the train?", "I get the bus to work."),
+    ("had the hip done in May, finally", "had the hip done in May, finally"),
+    ("I keep bees. three hives up at the allotment", "I keep bees. three hives up at the allotment"),
+    ("we're down to 45 people after a long evening. table layout?", "we're down to 45 people after a long evening."),
+]
+
+
+@pytest.mark.parametrize(("text", "kept"), IN_PASSING)
+def test_what_is_told_on_the_way_to_a_request_is_kept_without_it(text: str, kept: str) -> None:
+    found = [candidate.text for candidate in extract(text)]
+    assert any(said.startswith(kept) for said in found), found
+    assert not any("?" in said or "please" in said for said in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("the landlord is a Mr Abernathy", True),
+        ("Supervisor is Professor Lindqvist", True),
+        ("The project is called Heron", True),
+        ("office: 4th floor", True),
+        ("error: file not found", False),
+        ("the river is called the Danube", False),
+        ("The best teacher is experience", False),
+        ("I get the joke", False),
+        ("the doctor is in", False),
+    ],
+)
+def test_who_and_what_there_is_in_ones_own_world_needs_no_word_of_oneself(text: str, kept: bool) -> None:
+    assert [c.text for c in extract(text)] == ([text] if kept else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("I've started having fish again", None),
+        ("I have fish on Fridays", None),
+        ("we've got chicken tonight", None),
+        ("I've got a duck", "duck"),
+        ("I have two fish", "two fish"),
+    ],
+)
+def test_what_is_eaten_is_no_pet(text: str, value: str | None) -> None:
+    assert [c.value for c in extract(text) if c.attribute == "pet"] == ([value] if value else [])
+
+
 def fits(candidate: Candidate, fact: Fact) -> bool:
     words, subject, attribute, value = fact
     return (

@@ -157,6 +157,12 @@ def test_a_changed_detail_takes_no_others_along() -> None:
     )
 
 
+def test_one_new_name_does_not_take_two_clauses_along() -> None:
+    old = memory("I'm in Portobello, work's out at the Gyle, and the bus takes forever.")
+    result = guarded(decision("UPDATE", candidate("the commute's so much shorter since we moved to Leith"), old), old)
+    assert result.text is None or all(one in result.text for one in ("the Gyle, and the bus", "Leith"))
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -308,8 +308,8 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
     if TRUST[target.source.kind] < TRUST[candidate.source_kind]:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     gone = other_values(candidate.text, part_about(candidate.text, target.text))
-    kept = _standing(target.text, gone) if gone else target.text
     brought = stems(" ".join(details(new))) - stems(target.text)
+    kept = _standing(target.text, gone) if gone and len(_parts_with(gone, target.text)) <= len(brought) else target.text
     if not kept and len(lost & _named(target)) <= len(brought):
         return decision
     kept = kept or target.text
@@ -318,15 +318,19 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
 
 
+_PARTS = re.compile(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?")
+
+
 def _standing(text: str, gone: frozenset[str]) -> str:
     """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
     if rest := without(text, gone):
         return rest
-    return ", ".join(
-        part
-        for part in re.split(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?", text)
-        if not gone & stems(part)
-    )
+    return ", ".join(part for part in _PARTS.split(text) if not gone & stems(part))
+
+
+def _parts_with(words: frozenset[str], text: str) -> list[str]:
+    """Return the clauses of a text that hold one of some words."""
+    return [part for part in _PARTS.split(text) if words & stems(part)]
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:

@@ -141,7 +141,9 @@ def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
     if decided.op == "DELETE" and only_named(phrases.expanded(said.text), target):
         return True
     return (
-        _for_the_moment(decided, target) or phrases.besides(said.text) or (decided.op == "UPDATE" and bool(of_another))
+        _for_the_moment(decided, target)
+        or (phrases.besides(said.text) and not tells_end(said.text))
+        or (decided.op == "UPDATE" and bool(of_another))
     )
 
 

@@ -118,7 +118,7 @@ def other_measure(new: str, old: str) -> bool:
 
 
 _MOVES = re.compile(
-    r"\b(?:moved|shifted|switched|swapped|changed|set|turned|put|pushed|bumped)\b(?P<thing>(?: [\w'-]+){1,4}?) (?:down |over |up |back |off )?"
+    r"\b(?:moved|shifted|switched|swapped|changed|set|turned(?! (?:\d|one\b|two\b|three\b|four\b|five\b|six\b|seven\b|eight\b|nine\b|ten\b))|put|pushed|bumped)\b(?P<thing>(?: [\w'-]+){1,4}?) (?:down |over |up |back |off )?"
     r"(?:to|into|onto|at|in|from|for|on)\b",
     re.IGNORECASE,
 )

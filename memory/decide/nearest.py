@@ -32,20 +32,20 @@ _ABOUT = re.compile(
     r"|left|retired|moved|went|came|did|does|costs?|starts?)\b",
     re.IGNORECASE,
 )
-_MOVED = re.compile(r"\bmoved\b", re.IGNORECASE)
+_MOVED = re.compile(r"\bmoved\b(?! (?:out|in)\b)", re.IGNORECASE)
 _SOMEWHERE = re.compile(
     r"\b(?:in|on|at|by|near|next|under|behind|with|from|lives?|stands?|sits?|uses?|using|goes?|meets?|away|streets?)\b|days?\b",
     re.IGNORECASE,
 )
 _STOPPED = re.compile(r"\b(?:has|have) stopped (?P<what>(?!(?:go|do|hav|tak|see|us|be)ing\b)\w+ing)\b", re.IGNORECASE)
 _OF_WHO_IS_NAMED = re.compile(
-    r"\b(?:died|passed (?:away|in)|graduated|retired|moved out|nicked|stolen|sold|lost|rehomed)\b", re.IGNORECASE
+    r"\b(?:died|dead|passed (?:away|in)|graduated|retired|moved out|dumped|pulled out|dropped out|nicked|stolen|sold|lost|rehomed)\b",
+    re.IGNORECASE,
 )
 _ONE_OF = re.compile(
     r"\b(?:first|second|last|next) (?!(?:week|month|year|night|time|summer|winter|spring|autumn|term)\b)\w+|\b(?:one|some|half) of\b",
     re.IGNORECASE,
 )
-_AS_OF = re.compile(r"\b(?:as of|from) (?:today|now|tonight|this morning)\b", re.IGNORECASE)
 _PARTS = re.compile(r"[,;.] (?:and |but )?|,? and (?=(?:my|our|his|her|their|I|we|he|she|it|they|\w+s)\b)")
 _STATEMENT = re.compile(r"(?:I|we|he|she|it|they|my|our|his|her|their|the|this|\w+s)\b", re.IGNORECASE)
 _SPEAKER = re.compile(
@@ -73,10 +73,10 @@ def nearest_changed(candidate: Candidate, near: Sequence[Recall], policy: str) -
         brings_up_another(candidate, target.memory)
         or of_other_thing(said, target.memory)
         or (ended and (passes(candidate, target.memory) or only_named(said, target.memory)))
-        or (not ended and other_measure(_AS_OF.sub("", said), target.memory.text))
+        or (not ended and other_measure(said, target.memory.text))
     ):
         return None
-    if is_meanwhile(_AS_OF.sub("", said)) or phrases.besides(said) or _ONE_OF.search(said):
+    if is_meanwhile(said) or phrases.besides(said) or _ONE_OF.search(said):
         return None
     over = ended and not _INSTEAD.search(said)
     if ended and not _SPEAKER.match(said) and _lasts(target.memory, over):
@@ -118,7 +118,8 @@ def only_named(said: str, memory: Memory) -> bool:
         return False
     known = phrases.stems(memory.text)
     first = said.split()[0].removesuffix("'s")
-    named = phrases.stems(f"{memory.subject} {mentioned(memory.text) or ''} {first}")
+    name = first if first.istitle() and first in memory.text.split() else ""
+    named = phrases.stems(f"{memory.subject} {mentioned(memory.text) or ''} {name}")
     told = phrases.stems(said) - phrases.LIGHT
     return bool(told & named & known) and not (told - unsaid(told, known)) - named
 

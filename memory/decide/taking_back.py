@@ -111,7 +111,7 @@ _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 _MEANWHILE = re.compile(
     r"\bfor (?:now|tonight|today|the (?:day|night|moment|weekend)|a (?:bit|while)|work|school|lunch|dinner|home)\b"
-    r"|\bto (?:lunch|work|bed|school|dinner|the (?:shops?|loo|toilet|bathroom|office|doctor))\b|\b(?:cancell?ed|late|delayed|off|closed|down|stuck) again\b|\bat the moment\b"
+    r"|(?<!\bgo )(?<!\bgoes )\bto (?:lunch|work|bed|school|dinner|the (?:shops?|loo|toilet|bathroom|office|doctor))\b|\b(?:cancell?ed|late|delayed|off|closed|down|stuck) again\b|\bat the moment\b"
     r"|\bfor (?:a|an|two|three|a few|a couple of|\d+) (?:days?|weeks?|hours?|minutes?|nights?)\b"
     r"|\bsince (?:noon|lunch|breakfast|dinner|this morning|\d+|five|six|seven|eight|nine|ten)\b|\bat (?:dinner|lunch|breakfast|the (?:party|meeting))\b"
     r"|\bin the (?:suitcase|bag|car|cupboard|fridge|freezer|shops?|house)\b|\b(?:broke|break) up (?:an?|the|my|our)\b|\bdropped\b.*\b(?:off|at)\b"
@@ -123,9 +123,13 @@ _ONE_DAY = re.compile(r"\b(?:today|yesterday|this (?:morning|afternoon)|at (?:no
 """When something happened, which may be for good all the same."""
 _SHORTLY = re.compile(r"\b(?:tonight|tomorrow|this (?:time|week|weekend|evening|\w+day))\b", re.IGNORECASE)
 """How long something is so, which is never for good."""
+_AS_OF = re.compile(
+    r"\b(?:as of|from) (?:today|now|tonight|tomorrow|this (?:morning|week|month))(?: on)?\b", re.IGNORECASE
+)
+"""From when on something is so, which is no end of it."""
 _FOR_GOOD = re.compile(
     r"\b(?:sold|cancel\w+|quit|resign\w*|closed|returned|binned|ditched|scrapped|moved out|broke up|split up|died|passed away|shut \w+ down|handed in"
-    r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated)\b",
+    r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated|personal best|record)\b",
     re.IGNORECASE,
 )
 
@@ -144,7 +148,7 @@ _SELF = re.compile(
 
 def is_meanwhile(text: str) -> bool:
     """Whether what is said to be over or otherwise is so for the moment only, or of one day."""
-    said = expanded(text)
+    said = _AS_OF.sub("", expanded(text))
     return bool(_MEANWHILE.search(said) or _SHORTLY.search(said)) or (
         bool(_ONE_DAY.search(said)) and not _FOR_GOOD.search(said)
     )
@@ -223,6 +227,13 @@ def without_item(memory: Memory, candidate: Candidate) -> str | None:
     return rest
 
 
+_SAYS_MORE = re.compile(
+    r"(?:I|me|we|us|he|she|it|they)\b|(?:the|my|our|his|her|their|a|an) \w+ (?:is|are|was|has|had|can|\w{3,}s) \w",
+    re.IGNORECASE,
+)
+"""Begins a clause, which is no item of a list ("work is in town, and the bus takes for ever")."""
+
+
 def without(text: str, gone: frozenset[str]) -> str | None:
     """Return `text` without the item of a list ("a, b and c") that `gone` names; None where there is no such list."""
     listed = _LIST.search(text)
@@ -230,7 +241,7 @@ def without(text: str, gone: frozenset[str]) -> str | None:
         return None
     items = [item for item in re.split(r",? (?:and|or|&) |, ", listed[0]) if item]
     kept = [item for item in items if not gone & stems(item)]
-    if any(re.match(r"(?:I|me|we|us)\b", item) for item in items[1:]):
+    if any(map(_SAYS_MORE.match, items[1:])):
         return None
     if len(kept) != len(items) - 1 or not any(stems(item) for item in kept):
         return None

@@ -64,7 +64,7 @@ _BOUNDARY = _verbose(
     rf"""\s*;\s*|\s*[—–]\s*|\s+-\s+|\s+\((?=I\b|my\b)|\.{{2,}}\s*|…\s*
     |,?\s+(?:and|but|so|plus|also|while|yet|whereas|n|&)\s+(?:also\s+|now\s+|yes,?\s+)?(?={_NEW_SUBJECT})
     |\s*[,:]\s+(?:and\s+|but\s+)?(?={_NEW_SUBJECT})
-    |,\s*(?:and\s+|but\s+|so\s+)?(?={_ASKING})|\s+(?:and|but|so)\s+(?={_ASKING})"""
+    |(?<=\bplease),?\s+(?={_NEW_SUBJECT})|,\s*(?:and\s+|but\s+|so\s+)?(?={_ASKING})|\s+(?:and|but|so)\s+(?={_ASKING})"""
 )
 _HAS_VERB = _verbose(
     rf"\b(?:I|we|you|he|she|it|they|there)(?:'\w+|\s+[\w']+)|\b{_VERB}\b|'s\b|\w+ed\b|\w+n't\b|^(?:just\s+)?(?:lost|sold|bought|left|quit|gave|went|came|took|found|won|got)\b|^(?:please\s+)?(?:suggest"
@@ -94,12 +94,12 @@ _LEAD = _verbose(
       |frankly|and|but|also|plus
       |basically|unfortunately|sadly|luckily|fortunately|otherwise|besides|so|oops|wait|ps|p\.s|psst|tbh|ngl|fwiw|imo
         |thankfully
-      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|guess\s+what
+      |interestingly|funnily\s+enough|as\s+it\s+happens|surprise|change\s+of\s+plans?|no(?=\s+I\b)|right(?=\s+so\b)|guess\s+what
         |(?:just\s+)?(?:one|a)\s+(?:moment|sec|second|minute)|hang\s+on|hold\s+on|long\s+story\s+short|good\s+news|bad\s+news|big\s+news
         |great\s+news|the\s+thing\s+is)
     (?:\s+(?:there|again|all|everyone|folks|team))?\s*[,:;.!…]*\s+
     |(?-i:[A-Z][a-z]+),\s+(?=(?:I|we|my)\b)
-    |(?:yes|no|nope|right|sure|great|cool|thanks|thank\s+you|news|update|correction|actually|edit|sorry|morning
+    |(?:yes|no|nope|right|sure|great|cool|thanks|thank\s+you|news|update|correction|confession|actually|edit|sorry|morning
       |good\s+(?:morning|evening))
       (?:\s+(?:there|again|all|everyone|folks|a\s+lot|so\s+much))?\s*[,:;.!-]+\s*
     |(?:actually|turns\s+out|it\s+turns\s+out|it\s+turned\s+out|by\s+the\s+way|fun\s+fact|for\s+context
@@ -139,7 +139,8 @@ _QUESTION = _verbose(
     (?:who|what|where|when|why|how|which|whose)(?:'s\b|'re\b|\s+(?:is|are|was|were|do|does|did|can|could|should|would
       |will|am|have|has|had|else|about|many|much
       |long|often|old|far|kind|sort|type|time|day|one|come)\b)
-    |(?:is|are|am|was|were|do|does|did|can|could|would|will|shall|should|may|might|have|has|had|isn't|aren't|don't
+    |had\s+(?:you|we|he|she|it|they|there|any|anyone|anybody)\b
+    |(?:is|are|am|was|were|do|does|did|can|could|would|will|shall|should|may|might|have|has|isn't|aren't|don't
       |doesn't|didn't|can't|won't|wouldn't)\s+
       (?:i|you|we|he|she|it|they|there|this|that|the|my|your|any|anyone|someone|anybody)\b
     |(?:can|could|will|would|do|did|are|r)\s+(?:u|ya)\b|(?:what|how|where|who|when)s\b|why\s+(?:can|do|does|did|is|are|wo)(?:n)?t?\b
@@ -156,7 +157,8 @@ _REQUEST = _verbose(
     |debug|refactor|implement|sort|format|plan|schedule|print|keep|put|pick|choose|name|walk|teach|act|speak|talk|do
       |don't|be|shorten|expand|brainstorm|outline|review|test|polish|correct|edit)\s+
       (?!(?:is|are|was|got|has|had|will|does|did|fell|went|to\s+be)\b)
-    |^\w+\s*:\s
+    |^(?!(?:office|desk|address|home|e-?mail|phone|mobile|birthday|height|weight|size|diet|allerg\w+|meds|medication|job|employer|boss
+      |manager|supervisor|landlord|doctor|gp|dentist|vet|school|gym|car|plate|wifi|locker|room|seat|gate|flight|train|bus)\s*:)\w+\s*:\s
     |^I\ (?:want|need|would\ (?:like|love)|expect)\ (?:you|to\ (?:know|ask|see|understand|check|hear|talk|make\ sure
       |be\ sure|confirm|clarify|get\ (?:some|a)|find\ (?:out|a|some)|book|order|write|figure)|help|some\ (?:help
       |advice|ideas)
@@ -172,9 +174,9 @@ _HYPOTHETICAL = _verbose(
     r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory|for\ the\ sake\ of\ argument|for\ argument's\ sake|playing\ devil's\ advocate|let\ us\ imagine|hypothetical
       |hypothetically|in\ an\ ideal\ world|one\ day\ I|someday)\b
     |\bif\ (?:I|we|my\ \w+|only)\ (?:were|was|had|could|ever|won|did|might|would|lived|owned)\b
-    |\b(?:would|might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
+    |\bwould\b(?!\ not\ (?:have|let|allow|start|budge|take|stop|sleep|eat|work|renew|pay)\b)|\b(?:might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
       |wondering|wonder|whether|tempted|toying|debating)\b
-    |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
+    |\b(?:I|we)\ (?:could(?!\ not\b)|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
       |stay\ away|take|eat|use\ a))
     |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bused\ to\ (?:think|believe|dream|imagine|pretend)\b|\bwhen\ I\ (?:win|am\ (?:rich|famous|king|queen|president|older|dead))\b|\b(?:about|tempted|dying|just\ going)\ to\ (?:say|tell|joke)\b|\b(?:almost|nearly)\ (?:said|told|wrote|quit|sold|bought|moved|left)\b|\bnot\ sure\ (?:if|whether
       |that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
@@ -213,8 +215,8 @@ _HABITUAL = _verbose(
 _CHATTER = _verbose(
     r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ (?=heard|seen|read|noticed|been\ (?:thinking|wondering
       |trying(?!\ to\ (?:sell|buy|get\ pregnant|conceive|quit|lose|learn|move|save))|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten
-      |hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see|get\ (?:it|that|you|an?\ |the\ 
-      |this)|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this
+      |hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see(?!\ (?:an?|my|the|our)\ (?:\w+\ )?(?:\w+(?:ist|path|ician|ractor)|physio|doctor|counsell?or|coach|trainer)\b)|get\ (?:it|that|you|this|an?\ (?:\w+\ )?(?:error|message|warning|feeling|impression|sense|headache|minute|moment|chance)
+      |the\ (?:\w+\ )?(?:point|idea|feeling|impression|sense|jokes?|message|error|gist|same|picture|appeal|hype|hang|chance))\b|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this
       |stuck|lost|confused|to\ (?:go|run))
       |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear
         |promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise
@@ -515,7 +517,8 @@ def split(sentence: str) -> list[str]:
         pieces, start = [sentence[: ground.end()]], ground.end()
     for mark in _BOUNDARY.finditer(plain):
         left = plain[start : mark.start()]
-        if mark.start() == start or not _HAS_VERB.search(left) or _open_condition(left):
+        asked = left.lower().endswith("please")
+        if mark.start() == start or not (asked or _HAS_VERB.search(left)) or _open_condition(left):
             continue
         pieces.append(sentence[start : mark.start()])
         start = mark.end()

@@ -57,11 +57,20 @@ def _any(value: str) -> bool:
     return True
 
 
+_NO_PET = re.compile(r"(?:started|stopped|been|begun|tried|to)\b", re.IGNORECASE)
+
+
+def _is_pet(value: str) -> bool:
+    return not _NO_PET.match(value)
+
+
 def _rows(*rows: tuple[str, str, Check]) -> tuple[Row, ...]:
     return tuple((attribute, re.compile(pattern, re.IGNORECASE), check) for attribute, pattern, check in rows)
 
 
 # Predicates: matched at the start of what follows the subject; adverbs are gone by then.
+_SERVED = r"(?:got )?(?:fish|duck|chicken|lamb|crab|turkey|goose|rabbit) (?:on|for|with|tonight|again|every|once|twice|pox|soup|curry|stew|pie|and chips)\b"
+"""Animals that are eaten."""
 PREDICATES = _rows(
     ("plan", rf"(?:am|are|is) (?:planning|hoping|aiming|intending|going|about|set|due|scheduled) (?:on|to) {_V}", _any),
     ("plan", rf"(?:plan|plans|intend|intends|aim|hope|want|wants) (?:on|to) {_V}", _any),
@@ -293,12 +302,12 @@ PREDICATES = _rows(
         "pet",
         (
             rf"(?:(?:have|has) )?(?:{_HAVE}|keep|keeps|adopted|rescued|bought|foster|fosters|look after|looks after"
-            rf"|welcomed|share my home with|live with) (?P<v>(?:an? |my |our |two |three |four |five |\d+ |some "
+            rf"|welcomed|share my home with|live with) (?!{_SERVED})(?P<v>(?:an? |my |our |two |three |four |five |\d+ |some "
             rf"|another |one )?{ANIMAL}(?:(?:,| and|, and) (?:an? |two |three |\d+"
             rf" )?(?:{'|'.join(sorted(ANIMALS, key=len, reverse=True))})s?)*)(?![\w-])(?! (?:allergy|food|show|video"
             rf"|park|walker|person|lover))"
         ),
-        _any,
+        _is_pet,
     ),
     ("spouse", rf"(?:{_BE} |got )?married to {_V}", is_name),
     ("spouse", rf"(?:have |has )?(?:married|tied the knot with) {_V}", is_name),

@@ -21,7 +21,7 @@ _SAY = r"(?:wrote|writes|says?|said|reads|goes|texted|posted|emailed|replied|ans
 _SPEAKER = r"(?:he|she|they|(?:my|our|the|his|her|their|an?)\ (?:[\w']+\ ){1,3}?|[A-Z]\w+(?:'s\ \w+)?\ ?)"
 
 MEDICAL_SOURCE = _verbose(
-    r"^(?:my|the|our|a)\ (?:\w+\ )?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse"
+    r"^(?:(?:my|the|our|a)\ (?:\w+\ )?)?(?:doctors?|gp|dentist|therapist|physio\w*|dermatologist|allergist|nurse"
     r"|optician|cardiologist|psychiatrist|psychologist|specialist|paediatrician|midwife|vet|neurologist|dietician"
     r"|dietitian|tests?|results?)"
     r"\ (?:says?|said|told\ me|thinks?|confirmed|confirms?|found|showed?|shows|diagnosed)(?:\ that)?\ (?=I\b|my\b"

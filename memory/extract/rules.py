@@ -60,11 +60,25 @@ _CHANGED = re.compile(
 )
 _SUBJECT = re.compile(r"\b(?:I|we|im|ive)\b", re.IGNORECASE)
 _OF_SUBJECT = re.compile(r"\b(?:my|me|our)\b", re.IGNORECASE)
-_POINTS = re.compile(r"\b(?:it|that|this|those|these|them|there|so|you)\b", re.IGNORECASE)
+_POINTS = re.compile(
+    r"\b(?:it|that|this(?! (?:week|month|year|term|summer|winter|spring|autumn)\b)|those|these|them|there|so|you)\b",
+    re.IGNORECASE,
+)
 _DEFINITE = re.compile(
     r"the\s+(?P<t>.+?)\s+(?:is|are|was|were|has|had|have|can|will|does|do|did|got|went|goes|isn't|wasn't|can't)\b",
     re.IGNORECASE,
 )
+_OF_ONES_WORLD = re.compile(
+    r"(?:(?:the|our) )?(?:(?:new|head|line|project|thesis|flat|office|\w+) )??(?:landlord|landlady|supervisor|boss|manager|professor|tutor|teacher|coach|trainer"
+    r"|doctor|gp|dentist|vet|therapist|lawyer|accountant|cleaner|nanny|childminder|babysitter|neighbours?|flatmates?|plumber|contact|team lead) (?:is|are|'s)"
+    r" (?:called |named |an? )?(?-i:[A-Z])"
+    r"|(?:(?:the|our) )?(?:\w+ )??(?:wifi|network|router|server|printer|project|team|product|repo|boat|van|house|flat|garden|office|kitten|puppy|cat|dog|baby)"
+    r"(?: \w+){0,2} is (?:called|named) \w"
+    r"|(?:office|desk|address|home|e-?mail|phone|mobile|birthday|height|weight|size|diet|allerg\w+|meds|medication|job|employer|boss|manager|supervisor"
+    r"|landlord|doctor|gp|dentist|vet|school|gym|car|plate|wifi|locker|room|seat|gate|flight|train|bus): \w",
+    re.IGNORECASE,
+)
+"""Says who or what somebody is or is called to the writer, or notes it down, without a word of himself: "landlord is a Mr Abernathy"."""
 _DATED = re.compile(
     r"\b(?:in|on|since|until|till|from|by)\s+(?:next\s+|last\s+)?(?:January|February|March|April|May|June|July"
     r"|August|September|October|November|December|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b"
@@ -231,7 +245,9 @@ def _candidate(
 
 def _perhaps(clause: Clause, names: frozenset[str], known: Sequence[Recall], least: float) -> bool:
     """Whether a clause that is not kept by itself may yet change something known."""
-    return bool(known) and least <= 1 and probability(clause.text, names) >= PERHAPS
+    if not known or least > 1:
+        return False
+    return tells_change(clause.text) or tells_end(clause.text) or probability(clause.text, names) >= PERHAPS
 
 
 def _likely(clause: Clause, names: frozenset[str], known: Sequence[Recall], least: float) -> bool:
@@ -284,6 +300,8 @@ def _tied(
         return Reading(fragment)
     if first_person(text):
         return Reading(speaker) if not re.match(r"(?:me|us|mine|ours)\b", text, re.IGNORECASE) else None
+    if _OF_ONES_WORLD.match(text):
+        return Reading(speaker)
     words = {w.casefold() for w in re.findall(r"[A-Z][\w-]+", text)}
     if words & names:
         return Reading(next((w for w in re.findall(r"[A-Z][\w-]+", text) if w.casefold() in names), speaker))
