@@ -17,7 +17,7 @@ from sharpwave.memory.decide.sameness import brings_up_another, is_past, of_what
 from sharpwave.memory.decide.taking_back import asks_to_forget, theirs, without
 from sharpwave.memory.decide.transitions import transition
 from sharpwave.memory.meanings import alike
-from sharpwave.memory.phrases import LIGHT, covered, details, stance, stems
+from sharpwave.memory.phrases import LIGHT, covered, details, head, stance, stems
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Relation, Turn
 from sharpwave.memory.slots import aliases, slot
 from sharpwave.memory.trust import TRUST, looks_like_instruction, traced
@@ -309,7 +309,11 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     gone = other_values(candidate.text, part_about(candidate.text, target.text))
     brought = stems(" ".join(details(new))) - stems(target.text)
-    kept = _standing(target.text, gone) if gone and len(_parts_with(gone, target.text)) <= len(brought) else target.text
+    kept = (
+        _standing(target.text, gone, candidate.text)
+        if len(_parts_with(gone, target.text)) <= max(1, len(brought))
+        else ""
+    )
     if not kept and len(lost & _named(target)) <= len(brought):
         return decision
     kept = kept or target.text
@@ -318,14 +322,21 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
     return decision.model_copy(update={"text": joined, "guarded": _and(decision.guarded, why)})
 
 
-_PARTS = re.compile(r"(?:[,;.]|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?")
+_PARTS = re.compile(
+    r"(?:[,;]|(?<!\bMr|\bDr|\bMs|\bSt)(?<!\bMrs)(?<!\bProf)\.|\sand(?= (?:my|our|his|her|its|the) ))\s+(?:and |but )?"
+)
 
 
-def _standing(text: str, gone: frozenset[str]) -> str:
-    """Return what stays of `text` when the values `gone` are replaced: the rest of a list, or the other clauses."""
+def _standing(text: str, gone: frozenset[str], new: str) -> str:
+    """Return what stays of `text` when `new` replaces the values `gone`: the rest of a list, or the other clauses.
+
+    Of several clauses, one that has nothing in common with what `new` names as its thing stays.
+    """
     if rest := without(text, gone):
         return rest
-    return ", ".join(part for part in _PARTS.split(text) if not gone & stems(part))
+    parts, about, said = _PARTS.split(text), head(new), stems(new)
+    apart = [part for part in parts if about and len(parts) > 1 and not stems(part) & said]
+    return ", ".join(part for part in parts if part in apart or not gone & stems(part))
 
 
 def _parts_with(words: frozenset[str], text: str) -> list[str]:

@@ -14,10 +14,9 @@ from langchain_core.embeddings import Embeddings
 
 from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
-from sharpwave.memory.decide.contradiction import of_one_day
 from sharpwave.memory.decide.happenings import happened
-from sharpwave.memory.decide.moving_on import changed, moves_another, other_measure, other_values
-from sharpwave.memory.decide.nearest import nearest_changed, of_other_thing, only_named
+from sharpwave.memory.decide.moving_on import changed, other_values
+from sharpwave.memory.decide.nearest import nearest_changed, only_named
 from sharpwave.memory.decide.reading import apart, decided_by_reading
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
@@ -137,27 +136,17 @@ def _passing(decided: Decision, near: Sequence[Recall]) -> bool:
 def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
     """Whether a statement is of a kind that only sounds like a change of what it was read to change."""
     said, target = decided.candidate, _target(decided, near)
-    of_another = other_measure(said.text, target.text) or of_other_thing(said.text, target)
     if decided.op == "DELETE" and only_named(phrases.expanded(said.text), target):
         return True
-    return (
-        _for_the_moment(decided, target)
-        or (phrases.besides(said.text) and not tells_end(said.text))
-        or (decided.op == "UPDATE" and bool(of_another))
-    )
+    return _for_the_moment(decided, target) or (phrases.besides(said.text) and not tells_end(said.text))
 
 
 def _for_the_moment(decided: Decision, target: Memory) -> bool:
-    """Whether a statement changes nothing for good: it is of one day, of how things are meanwhile, or moves another thing."""
+    """Whether a statement changes nothing for good: it is of how things are meanwhile."""
     said = decided.candidate
     if ATTITUDE.search(target.text) and not phrases.stance(said.text) and said.attribute is None:
         return True  # what happens in a place changes nothing in how somebody likes it
-    return bool(
-        (decided.op == "DELETE" and passes(said, target))
-        or moves_another(said.text, target)
-        or is_meanwhile(said.text)
-        or of_one_day(said.text)
-    )
+    return bool((decided.op == "DELETE" and passes(said, target)) or is_meanwhile(said.text))
 
 
 def _names(candidate: Candidate, memory: Memory) -> bool:

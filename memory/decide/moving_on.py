@@ -43,6 +43,8 @@ _KINDS = {
     ),
 }
 
+_TITLES = stems("mr mrs ms miss dr prof professor sir dame phd msc bsc mba")
+
 
 @lru_cache(maxsize=16384)
 def values(text: str) -> dict[str, frozenset[str]]:
@@ -50,7 +52,7 @@ def values(text: str) -> dict[str, frozenset[str]]:
     found = {kind: stems(" ".join(pattern.findall(text))) for kind, pattern in _KINDS.items()}
     known = frozenset().union(*found.values())
     found["number"] = frozenset(w for w in stems(text) if w[:1].isdigit()) - known
-    found["name"] = stems(" ".join(d for d in details(text) if not d[:1].isdigit())) - known
+    found["name"] = stems(" ".join(d for d in details(text) if not d[:1].isdigit())) - known - _TITLES
     return {kind: words for kind, words in found.items() if words}
 
 

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from sharpwave.memory import phrases
 from sharpwave.memory.decide.sameness import is_past, same_value
 from sharpwave.memory.extract.changing import tells_change, tells_end
-from sharpwave.memory.meanings import alike
+from sharpwave.memory.meanings import alike, unsaid
 from sharpwave.memory.records import Candidate, Decision, Memory, Operation, Recall, Relation
 
 _JOINED = re.compile(r"\b(?:and|but|who|which|because|'?cos|'?cause|cuz)\b", re.IGNORECASE)
 _PARTS = re.compile(r"[,;.:!]\s+")
 _STATEMENT = re.compile(
-    r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Ii]t|[Tt]hey|[Yy]ou)\b"
+    r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Ii]t|[Tt]hey|[Yy]ou|[Tt]here)\b|[a-z]+ed (?:by|in|at|to|with|on)\b"
     r"|(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er|[Tt]heir|[Tt]h(?:e|is|at)) (?:\w+ ){1,2}?(?:is|are|was|has|have|had|can|\w{3,}s|\w+ed)\b"
     r"|(?:[Mm]y|[Oo]ur|[Hh]is|[Hh]er|[Tt]heir) (?:\w+ )?\w+['’]s\b|[A-Z]\w+(?:['’]s| is| has| \w{3,}s)\b"
 )
 
-CHANGED = 0.97
+CHANGED = 0.95
 """Probability from which a memory is taken for changed or ended by a statement."""
-TOLD = 0.9
+TOLD = 0.85
 """The same, of a statement that tells of a change in so many words."""
 KNOWN = 0.8
 """Probability from which a statement is taken for known already."""
@@ -39,7 +39,10 @@ def decided_by_reading(candidate: Candidate, near: Sequence[Recall], policy: str
         return None
     changed, how = max(read, key=lambda pair: pair[1].changes)
     if changes(how):
-        ended = how.over > how.new and not lists(changed.text)
+        ended = how.over > how.new
+        if ended and not _names(candidate.text, changed.text):
+            return None
+        ended = ended and not lists(changed.text)
         why = f"read as {'the end' if ended else 'what takes the place'} of {changed.text!r}"
         return _say("DELETE" if ended else "UPDATE", candidate, changed, how.changes, why, policy)
     known, how = max(read, key=lambda pair: pair[1].same)
@@ -60,6 +63,12 @@ def _other_value(candidate: Candidate, memory: Memory) -> bool:
     mine, theirs = (re.findall(r"[\w']+", phrases.expanded(text).casefold()) for text in (candidate.text, memory.text))
     other = [pair for pair in zip(mine, theirs, strict=False) if pair[0] != pair[1]]
     return len(mine) == len(theirs) and len(other) == 1 and not alike(*other[0])
+
+
+def _names(said: str, known: str) -> bool:
+    """Whether a statement has a content word of a memory, or another word for it: no end is believed without."""
+    told = phrases.stems(said)
+    return unsaid(told, phrases.stems(known)) < told
 
 
 def changes(relation: Relation) -> bool:

@@ -228,7 +228,8 @@ def without_item(memory: Memory, candidate: Candidate) -> str | None:
 
 
 _SAYS_MORE = re.compile(
-    r"(?:I|me|we|us|he|she|it|they)\b|(?:the|my|our|his|her|their|a|an) \w+ (?:is|are|was|has|had|can|\w{3,}s) \w",
+    r"(?:I|me|we|us|he|she|it|they)\b|(?:the|my|our|his|her|their|a|an) \w+ (?:is|are|was|has|had|can|\w{3,}s) \w"
+    r"|(?:went|got|came|put|took|gave|left|made|ran|\w+ed) (?:over|out|up|in|on|to|back|a|an|the|my|our|his|her|from)\b",
     re.IGNORECASE,
 )
 """Begins a clause, which is no item of a list ("work is in town, and the bus takes for ever")."""
