@@ -397,8 +397,8 @@ def test_a_data_set_has_to_be_named_with_its_folder(bench: typer.Typer) -> None:
 # What the keyless default reaches on the committed set
 
 LEAST = {
-    "tune": {"precision": 0.97, "recall": 0.9, "accuracy": 0.91, "update_recall": 0.64, "delete_recall": 0.76},
-    "held": {"precision": 0.945, "recall": 0.9, "accuracy": 0.93, "update_recall": 0.8, "delete_recall": 0.8},
+    "tune": {"precision": 0.97, "recall": 0.9, "accuracy": 0.92, "update_recall": 0.76, "delete_recall": 0.8},
+    "held": {"precision": 0.945, "recall": 0.9, "accuracy": 0.93, "update_recall": 0.8, "delete_recall": 0.76},
 }
 MOST = {
     "tune": {"unsupported": 0.001, "duplicate": 0.025, "lost": 0.01, "wrong_delete": 0.01, "wrong_update": 0.04},

@@ -109,12 +109,12 @@ def test_without_a_change_the_packaged_file_stays_as_it_is() -> None:
 
 
 @pytest.mark.slow
-def test_it_reads_a_writer_that_it_was_not_fitted_to() -> None:
+def test_it_reads_writers_that_it_was_not_fitted_to() -> None:
     pairs = [pair for person in people("held") for pair in posed(person)]
     found = measured(pairs, pairs[:50])
-    assert found["accuracy"] >= 0.7, json.dumps(found)
+    assert found["accuracy"] >= 0.68, json.dumps(found)
     sure = found["by_least_probability"][0.95]
-    assert sure["changes_seen"] >= 0.5 and sure["taken_for_a_change"] <= 0.02, json.dumps(found)
+    assert sure["changes_seen"] >= 0.38 and sure["taken_for_a_change"] <= 0.015, json.dumps(found)
 
 
 def test_fitting_lowers_the_loss_and_yields_what_is_read() -> None:

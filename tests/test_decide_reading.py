@@ -181,3 +181,11 @@ def test_a_word_before_so_does_not_stand_for_the_whole() -> None:
 def test_what_was_aimed_at_is_reached() -> None:
     known, said = memory("I'm trying to get pregnant"), "I'm pregnant!"
     assert decided([hit(known, said, 0.66, same=0.5)], candidate(said)).op != "NOOP"
+
+
+def test_an_end_of_what_is_not_named_has_to_be_clearest() -> None:
+    said = "I've hung up my boots"
+    for likely, op in ((0.96, "ADD"), (0.99, "DELETE")):
+        assert decided([hit(memory("I play five-a-side"), said, 0.6, over=likely)], candidate(said)).op == op
+    known = memory("I wear these boots for five-a-side")
+    assert decided([hit(known, said, 0.6, over=0.96)], candidate(said)).op == "DELETE"

@@ -25,6 +25,8 @@ CHANGED = 0.95
 """Probability from which a memory is taken for changed or ended by a statement."""
 TOLD = 0.85
 """The same, of a statement that tells of a change in so many words."""
+UNNAMED = 0.98
+"""The same, of the end of what a statement does not name."""
 KNOWN = 0.8
 """Probability from which a statement is taken for known already."""
 APART = 0.95
@@ -40,7 +42,7 @@ def decided_by_reading(candidate: Candidate, near: Sequence[Recall], policy: str
     changed, how = max(read, key=lambda pair: pair[1].changes)
     if changes(how):
         ended = how.over > how.new
-        if ended and not _names(candidate.text, changed.text):
+        if ended and how.changes < UNNAMED and not _names(candidate.text, changed.text):
             return None
         ended = ended and not lists(changed.text)
         why = f"read as {'the end' if ended else 'what takes the place'} of {changed.text!r}"
@@ -66,7 +68,7 @@ def _other_value(candidate: Candidate, memory: Memory) -> bool:
 
 
 def _names(said: str, known: str) -> bool:
-    """Whether a statement has a content word of a memory, or another word for it: no end is believed without."""
+    """Whether a statement has a content word of a memory, or another word for it."""
     told = phrases.stems(said)
     return unsaid(told, phrases.stems(known)) < told
 
