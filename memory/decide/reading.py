@@ -1,7 +1,7 @@
 """Decision by what a cross-encoder reads in a statement and the memories near to it (see `memory.cross_encoder`).
 
-Rules know the set forms in which changes are told; most are told in none ("handed my season ticket back, I'm fully remote
-now"). What the encoder is sure of is taken for an UPDATE, a DELETE or a NOOP of the one memory that is meant.
+Rules know the set forms in which changes are told; most are told in none ("ten minute walk door to door since the office
+moved"). What the encoder is sure of is taken for an UPDATE, a DELETE or a NOOP of the one memory that is meant.
 """
 
 import re
