@@ -57,5 +57,5 @@ def test_what_ends_was_said_before(split: str) -> None:
 def test_long_talks_leave_what_is_known_as_it_is() -> None:
     found = measure(load("held"), LearnedPolicy(), LocalEmbeddings())
     found["wrong"] = found["wrong"][:3]
-    assert found["wrong_in_a_thousand_statements"] <= 16, json.dumps(found)
-    assert found["changed_rightly"] >= 6, json.dumps(found)
+    assert found["wrong_in_a_thousand_statements"] <= 22, json.dumps(found)
+    assert found["changed_rightly"] >= 10, json.dumps(found)

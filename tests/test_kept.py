@@ -83,7 +83,6 @@ PAIRS = [
     ("My grandma is 90", "grandma's clock stopped"),
     ("I take the 7:40 train", "the 7:40 was cancelled today"),
     ("I like sushi", "no more sushi left in the shop"),
-    ("I have blond hair", "I've had my hair in a bun since Monday"),
     ("I have a son called Leo", "Leo broke up a fight at school"),
     ("I live in York", "we switched trains in York"),
     ("My wife is called Nina", "Nina is down to the last chapter"),

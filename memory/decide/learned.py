@@ -16,7 +16,7 @@ from sharpwave.memory import phrases
 from sharpwave.memory.decide import Policy
 from sharpwave.memory.decide.happenings import happened
 from sharpwave.memory.decide.moving_on import changed, other_values
-from sharpwave.memory.decide.nearest import nearest_changed, only_named
+from sharpwave.memory.decide.nearest import names_other, nearest_changed, only_named
 from sharpwave.memory.decide.reading import apart, decided_by_reading
 from sharpwave.memory.decide.rules import RulesPolicy
 from sharpwave.memory.decide.sameness import confirms, is_past, repeats
@@ -138,7 +138,8 @@ def _misleads(decided: Decision, near: Sequence[Recall]) -> bool:
     said, target = decided.candidate, _target(decided, near)
     if decided.op == "DELETE" and only_named(phrases.expanded(said.text), target):
         return True
-    return _for_the_moment(decided, target) or (phrases.besides(said.text) and not tells_end(said.text))
+    beside = phrases.besides(said.text) and not tells_end(said.text)
+    return beside or _for_the_moment(decided, target) or names_other(said.text, target)
 
 
 def _for_the_moment(decided: Decision, target: Memory) -> bool:

@@ -107,9 +107,14 @@ def of_other_thing(said: str, memory: Memory) -> bool:
     stopped = _STOPPED.search(said)
     if stopped and not _SPEAKER.match(said) and unsaid(phrases.stems(stopped["what"]), known):
         return True
+    return names_other(said, memory)
+
+
+def names_other(said: str, memory: Memory) -> bool:
+    """Whether the thing that a statement begins with is not, or not only, what the memory names: "the teacher from upstairs retired"."""
     found = _ABOUT.match(said)
     about = phrases.stems(found["thing"]) if found else frozenset()
-    return bool(unsaid(about, known))
+    return bool(unsaid(about, phrases.stems(memory.text)))
 
 
 def only_named(said: str, memory: Memory) -> bool:
