@@ -116,8 +116,7 @@ _ASIDE = re.compile(
 @lru_cache(maxsize=16384)
 def core(text: str) -> str:
     """Return `text` without what it opens with and what follows from it ("I'm vegan, so no cheese" as "I'm vegan")."""
-    plain = straight(text)
-    return _ASIDE.sub(lambda cut: "" if len(plain[: cut.start()].split()) != 1 else cut[0], plain) or text
+    return _ASIDE.sub("", straight(text)) or text
 
 
 def without_adverbs(text: str) -> str:

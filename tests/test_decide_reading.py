@@ -173,9 +173,17 @@ def test_words_that_tell_of_one_day_or_one_thing_elsewhere_do_not_stand_in_the_w
     assert decided([hit(memory(known), said, 0.6, **{likely: 0.99})], candidate(said)).op == op
 
 
-def test_a_word_before_so_does_not_stand_for_the_whole() -> None:
-    known, said = memory("my best mate Tariq is in Sydney"), "right so Tariq's gone to Melbourne now"
-    assert decided([hit(known, said, 0.6, new=0.99)], candidate(said)).op == "UPDATE"
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ("My daughter Mia has a hamster", "Mia dumped her boyfriend"),
+        ("My sister Ana studies law", "Ana moved in with her boyfriend"),
+        ("My sister Ana studies law", "Ana moved out"),
+        ("I go to bed at 11", "I have to go to bed early now"),
+    ],
+)
+def test_news_of_somebody_else_or_of_one_day_leaves_what_is_known(known: str, said: str) -> None:
+    assert decided([hit(memory(known), said, 0.6)], candidate(said)).op == "ADD"
 
 
 def test_what_was_aimed_at_is_reached() -> None:

@@ -246,6 +246,10 @@ IN_PASSING = [
     ("I live in Bath. my cat is called Tom", "I live in Bath."),
     ("I get the bus to work. cheaper than the train?", "I get the bus to work."),
     ("had the hip done in May, finally", "had the hip done in May, finally"),
+    ("I'm allergic to nuts, eggs etc. What can I bake?", "I'm allergic to nuts, eggs etc."),
+    ("I moved to Bath in Dec. What should I see there?", "I moved to Bath in Dec."),
+    ("I quit smoking. recommend gum", "I quit smoking."),
+    ("I have two kids. plan a day out", "I have two kids."),
     ("I keep bees. three hives up at the allotment", "I keep bees. three hives up at the allotment"),
     ("we're down to 45 people after a long evening. table layout?", "we're down to 45 people after a long evening."),
 ]
@@ -255,7 +259,17 @@ IN_PASSING = [
 def test_what_is_told_on_the_way_to_a_request_is_kept_without_it(text: str, kept: str) -> None:
     found = [candidate.text for candidate in extract(text)]
     assert any(said.startswith(kept) for said in found), found
-    assert not any("?" in said or "please" in said for said in found)
+    assert not any(asked in said for said in found for asked in ("?", "please", "recommend", "plan"))
+
+
+def test_a_long_word_after_a_full_stop_takes_no_longer_than_its_length() -> None:
+    def spent(length: int) -> float:
+        started = time.process_time()
+        extract("here is the key. " + "aGVsbG8" * (length // 7))
+        return time.process_time() - started
+
+    spent(5_000)
+    assert spent(40_000) <= 30 * spent(5_000) + 0.05
 
 
 @pytest.mark.parametrize(
@@ -264,11 +278,21 @@ def test_what_is_told_on_the_way_to_a_request_is_kept_without_it(text: str, kept
         ("the landlord is a Mr Abernathy", True),
         ("Supervisor is Professor Lindqvist", True),
         ("The project is called Heron", True),
-        ("office: 4th floor", True),
+        ("Wifi upstairs is called owlnest", True),
         ("error: file not found", False),
+        ("Boss: you need to finish the deck", False),
+        ("Job: Senior Python developer, 5 years required", False),
         ("the river is called the Danube", False),
+        ("the network is called a CNN", False),
+        ("The product is called iPhone", False),
+        ("the trainer is Spanish", False),
         ("The best teacher is experience", False),
         ("I get the joke", False),
+        ("I get a 404 when I open it", False),
+        ("had my boss known, I'd be fired", False),
+        ("had the meeting been moved", False),
+        ("I would not eat meat if it were up to me", False),
+        ("I couldn't sleep last night", False),
         ("the doctor is in", False),
     ],
 )
@@ -284,6 +308,7 @@ def test_who_and_what_there_is_in_ones_own_world_needs_no_word_of_oneself(text: 
         ("we've got chicken tonight", None),
         ("I've got a duck", "duck"),
         ("I have two fish", "two fish"),
+        ("I keep fish with plants", "fish"),
     ],
 )
 def test_what_is_eaten_is_no_pet(text: str, value: str | None) -> None:

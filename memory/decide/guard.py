@@ -309,11 +309,7 @@ def _merged(decision: Decision, target: Memory, turn: Turn) -> Decision:
         return _instead(decision, "ADD", "its target says more than that, on the word of a less trusted source")
     gone = other_values(candidate.text, part_about(candidate.text, target.text))
     brought = stems(" ".join(details(new))) - stems(target.text)
-    kept = (
-        _standing(target.text, gone, candidate.text)
-        if len(_parts_with(gone, target.text)) <= max(1, len(brought))
-        else ""
-    )
+    kept = _standing(target.text, gone, candidate.text, len(brought))
     if not kept and len(lost & _named(target)) <= len(brought):
         return decision
     kept = kept or target.text
@@ -327,21 +323,18 @@ _PARTS = re.compile(
 )
 
 
-def _standing(text: str, gone: frozenset[str], new: str) -> str:
+def _standing(text: str, gone: frozenset[str], new: str, brought: int) -> str:
     """Return what stays of `text` when `new` replaces the values `gone`: the rest of a list, or the other clauses.
 
-    Of several clauses, one that has nothing in common with what `new` names as its thing stays.
+    Of several clauses, one that shares no word with `new` stays, too, where `new` names its thing, or brings fewer names than would go.
     """
+    if not gone:
+        return text
     if rest := without(text, gone):
         return rest
-    parts, about, said = _PARTS.split(text), head(new), stems(new)
-    apart = [part for part in parts if about and len(parts) > 1 and not stems(part) & said]
-    return ", ".join(part for part in parts if part in apart or not gone & stems(part))
-
-
-def _parts_with(words: frozenset[str], text: str) -> list[str]:
-    """Return the clauses of a text that hold one of some words."""
-    return [part for part in _PARTS.split(text) if words & stems(part)]
+    parts, said = _PARTS.split(text), stems(new)
+    choosy = len(parts) > 1 and (bool(head(new)) or len(gone) > max(1, brought))
+    return ", ".join(part for part in parts if not gone & stems(part) or (choosy and not said & stems(part)))
 
 
 def _lost(target: Memory, candidate: Candidate, new: str, turn: Turn) -> frozenset[str]:

@@ -32,14 +32,18 @@ _ABOUT = re.compile(
     r"|left|retired|moved|went|came|did|does|costs?|starts?)\b",
     re.IGNORECASE,
 )
-_MOVED = re.compile(r"\bmoved\b(?! (?:out|in)\b)", re.IGNORECASE)
+_MOVED = re.compile(r"\bmoved\b", re.IGNORECASE)
+_MOVED_OUT = re.compile(r"\bmoved out\b", re.IGNORECASE)
+_HOUSEHOLD = re.compile(
+    r"\b(?:roommates?|flatmates?|housemates?|lodgers?|tenants?|liv(?:e|es|ing)|shares?|sharing)\b", re.IGNORECASE
+)
 _SOMEWHERE = re.compile(
     r"\b(?:in|on|at|by|near|next|under|behind|with|from|lives?|stands?|sits?|uses?|using|goes?|meets?|away|streets?)\b|days?\b",
     re.IGNORECASE,
 )
 _STOPPED = re.compile(r"\b(?:has|have) stopped (?P<what>(?!(?:go|do|hav|tak|see|us|be)ing\b)\w+ing)\b", re.IGNORECASE)
 _OF_WHO_IS_NAMED = re.compile(
-    r"\b(?:died|dead|passed (?:away|in)|graduated|retired|moved out|dumped|pulled out|dropped out|nicked|stolen|sold|lost|rehomed)\b",
+    r"\b(?:died|dead|passed (?:away|in)|graduated|retired|moved out|dumped (?:me|us)|pulled out|dropped out|nicked|stolen|sold|lost|rehomed)\b",
     re.IGNORECASE,
 )
 _ONE_OF = re.compile(
@@ -102,7 +106,8 @@ def _lasts(memory: Memory, over: bool) -> bool:
 def of_other_thing(said: str, memory: Memory) -> bool:
     """Whether a statement is about a thing of which the memory names but a part: the garden party is not the garden."""
     known = phrases.stems(memory.text)
-    if moves_another(said, memory) or (_MOVED.search(said) and not _SOMEWHERE.search(memory.text)):
+    left = _MOVED_OUT.search(said) and _HOUSEHOLD.search(memory.text)
+    if moves_another(said, memory) or (_MOVED.search(said) and not left and not _SOMEWHERE.search(memory.text)):
         return True
     stopped = _STOPPED.search(said)
     if stopped and not _SPEAKER.match(said) and unsaid(phrases.stems(stopped["what"]), known):

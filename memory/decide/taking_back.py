@@ -111,7 +111,7 @@ _OTHERS = re.compile(r"(?:his|her|their)\b", re.IGNORECASE)
 
 _MEANWHILE = re.compile(
     r"\bfor (?:now|tonight|today|the (?:day|night|moment|weekend)|a (?:bit|while)|work|school|lunch|dinner|home)\b"
-    r"|(?<!\bgo )(?<!\bgoes )\bto (?:lunch|work|bed|school|dinner|the (?:shops?|loo|toilet|bathroom|office|doctor))\b|\b(?:cancell?ed|late|delayed|off|closed|down|stuck) again\b|\bat the moment\b"
+    r"|\bto (?:lunch|work|bed(?! at \d)|school|dinner|the (?:shops?|loo|toilet|bathroom|office|doctor))\b|\b(?:cancell?ed|late|delayed|off|closed|down|stuck) again\b|\bat the moment\b"
     r"|\bfor (?:a|an|two|three|a few|a couple of|\d+) (?:days?|weeks?|hours?|minutes?|nights?)\b"
     r"|\bsince (?:noon|lunch|breakfast|dinner|this morning|\d+|five|six|seven|eight|nine|ten)\b|\bat (?:dinner|lunch|breakfast|the (?:party|meeting))\b"
     r"|\bin the (?:suitcase|bag|car|cupboard|fridge|freezer|shops?|house)\b|\b(?:broke|break) up (?:an?|the|my|our)\b|\bdropped\b.*\b(?:off|at)\b"
@@ -124,12 +124,12 @@ _ONE_DAY = re.compile(r"\b(?:today|yesterday|this (?:morning|afternoon)|at (?:no
 _SHORTLY = re.compile(r"\b(?:tonight|tomorrow|this (?:time|week|weekend|evening|\w+day))\b", re.IGNORECASE)
 """How long something is so, which is never for good."""
 _AS_OF = re.compile(
-    r"\b(?:as of|from) (?:today|now|tonight|tomorrow|this (?:morning|week|month))(?: on)?\b", re.IGNORECASE
+    r"\b(?:as of|from) (?:today|now|this (?:morning|week|month))(?: on)?\b(?!.*\b(?:until|till|to)\b)", re.IGNORECASE
 )
 """From when on something is so, which is no end of it."""
 _FOR_GOOD = re.compile(
     r"\b(?:sold|cancel\w+|quit|resign\w*|closed|returned|binned|ditched|scrapped|moved out|broke up|split up|died|passed away|shut \w+ down|handed in"
-    r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated|personal best|record)\b",
+    r"|came off|came out|for good|any ?more|no longer|ran out|not renewing|given up|gave up|deleted|rehomed|stolen|nicked|finished|graduated|personal best)\b",
     re.IGNORECASE,
 )
 

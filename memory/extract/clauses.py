@@ -139,7 +139,8 @@ _QUESTION = _verbose(
     (?:who|what|where|when|why|how|which|whose)(?:'s\b|'re\b|\s+(?:is|are|was|were|do|does|did|can|could|should|would
       |will|am|have|has|had|else|about|many|much
       |long|often|old|far|kind|sort|type|time|day|one|come)\b)
-    |had\s+(?:you|we|he|she|it|they|there|any|anyone|anybody)\b
+    |had\s+(?:i|you|we|he|she|it|they|there|this|that|your|any|anyone|someone|anybody)\b
+    |had\s+(?:the|my)\ (?!(?:\w+\ ){1,2}?(?:done|out|off|removed|fixed|replaced|repaired|serviced|lasered)\b)
     |(?:is|are|am|was|were|do|does|did|can|could|would|will|shall|should|may|might|have|has|isn't|aren't|don't
       |doesn't|didn't|can't|won't|wouldn't)\s+
       (?:i|you|we|he|she|it|they|there|this|that|the|my|your|any|anyone|someone|anybody)\b
@@ -157,8 +158,7 @@ _REQUEST = _verbose(
     |debug|refactor|implement|sort|format|plan|schedule|print|keep|put|pick|choose|name|walk|teach|act|speak|talk|do
       |don't|be|shorten|expand|brainstorm|outline|review|test|polish|correct|edit)\s+
       (?!(?:is|are|was|got|has|had|will|does|did|fell|went|to\s+be)\b)
-    |^(?!(?:office|desk|address|home|e-?mail|phone|mobile|birthday|height|weight|size|diet|allerg\w+|meds|medication|job|employer|boss
-      |manager|supervisor|landlord|doctor|gp|dentist|vet|school|gym|car|plate|wifi|locker|room|seat|gate|flight|train|bus)\s*:)\w+\s*:\s
+    |^\w+\s*:\s
     |^I\ (?:want|need|would\ (?:like|love)|expect)\ (?:you|to\ (?:know|ask|see|understand|check|hear|talk|make\ sure
       |be\ sure|confirm|clarify|get\ (?:some|a)|find\ (?:out|a|some)|book|order|write|figure)|help|some\ (?:help
       |advice|ideas)
@@ -174,9 +174,9 @@ _HYPOTHETICAL = _verbose(
     r"""^(?:if|unless|suppose|supposing|assuming|imagine|pretend|say\ (?:I|that)|let's\ say|what\ if|in\ theory|for\ the\ sake\ of\ argument|for\ argument's\ sake|playing\ devil's\ advocate|let\ us\ imagine|hypothetical
       |hypothetically|in\ an\ ideal\ world|one\ day\ I|someday)\b
     |\bif\ (?:I|we|my\ \w+|only)\ (?:were|was|had|could|ever|won|did|might|would|lived|owned)\b
-    |\bwould\b(?!\ not\ (?:have|let|allow|start|budge|take|stop|sleep|eat|work|renew|pay)\b)|\b(?:might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
+    |\b(?:I|we)\ would\b|\bwould\b(?!\ not\ (?:have\ it|let|allow|budge|renew)\b)|\b(?:might|maybe|perhaps|possibly|hypothetically|theoretically|supposedly|considering|contemplating
       |wondering|wonder|whether|tempted|toying|debating)\b
-    |\b(?:I|we)\ (?:could(?!\ not\b)|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
+    |\b(?:I|we)\ (?:could|should|may|shall|ought|must)\b(?!\ not\ (?:eat|have|drink|take|be\ around))(?!\ (?:avoid
       |stay\ away|take|eat|use\ a))
     |\b(?:thinking|dream|dreaming|fantasi[sz]ing|day-?dreaming)\ (?:of|about)\b|\bwish\b|\bused\ to\ (?:think|believe|dream|imagine|pretend)\b|\bwhen\ I\ (?:win|am\ (?:rich|famous|king|queen|president|older|dead))\b|\b(?:about|tempted|dying|just\ going)\ to\ (?:say|tell|joke)\b|\b(?:almost|nearly)\ (?:said|told|wrote|quit|sold|bought|moved|left)\b|\bnot\ sure\ (?:if|whether
       |that)\b|\bas\ if\b|\bwhat\ if\b|\bno\ idea\b
@@ -215,8 +215,7 @@ _HABITUAL = _verbose(
 _CHATTER = _verbose(
     r"""^(?:(?:I|we)\ (?:just\ |still\ |really\ |also\ |have\ (?=heard|seen|read|noticed|been\ (?:thinking|wondering
       |trying(?!\ to\ (?:sell|buy|get\ pregnant|conceive|quit|lose|learn|move|save))|told)|thought|forgotten|tried|asked|checked|looked)|had\ (?=heard|thought|forgotten
-      |hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see(?!\ (?:an?|my|the|our)\ (?:\w+\ )?(?:\w+(?:ist|path|ician|ractor)|physio|doctor|counsell?or|coach|trainer)\b)|get\ (?:it|that|you|this|an?\ (?:\w+\ )?(?:error|message|warning|feeling|impression|sense|headache|minute|moment|chance)
-      |the\ (?:\w+\ )?(?:point|idea|feeling|impression|sense|jokes?|message|error|gist|same|picture|appeal|hype|hang|chance))\b|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this
+      |hoped))?(?:do\ not\ |did\ not\ |can\ not\ |could\ not\ |will\ |am\ )?(?:see(?!\ (?:an?|my|the|our)\ (?:\w+\ )?(?:\w+(?:ist|path|ician|ractor)|physio|doctor|counsell?or|coach|trainer)\b)|get\ (?:it|that|you|this|an?\ |the\ (?!(?:bus|train|tram|tube|ferry|metro)\b|\w+\ delivered\b))|got\ (?:it|that|you|an?\ (?:error|message|warning|exception)|the\ (?:error|message|point|idea|joke)|this
       |stuck|lost|confused|to\ (?:go|run))
       |understand|understood|agree|disagree|appreciate|apologi[sz]e|thank|guess|suppose|mean|meant|bet|doubt|swear
         |promise|hope(?!\ to\ (?:learn|become|move|visit|run|finish|study|buy|have))|hoped|notice|noticed|realise

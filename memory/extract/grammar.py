@@ -68,9 +68,11 @@ def _rows(*rows: tuple[str, str, Check]) -> tuple[Row, ...]:
     return tuple((attribute, re.compile(pattern, re.IGNORECASE), check) for attribute, pattern, check in rows)
 
 
+_SERVED = r"(?:got )?(?:fish|duck|chicken|lamb|crab|turkey|goose|rabbit) (?:on|for|tonight|again|every|once|twice|pox|soup|curry|stew|pie|and chips)\b"
+"""What is eaten, or an illness, by an animal's name."""
+
+
 # Predicates: matched at the start of what follows the subject; adverbs are gone by then.
-_SERVED = r"(?:got )?(?:fish|duck|chicken|lamb|crab|turkey|goose|rabbit) (?:on|for|with|tonight|again|every|once|twice|pox|soup|curry|stew|pie|and chips)\b"
-"""Animals that are eaten."""
 PREDICATES = _rows(
     ("plan", rf"(?:am|are|is) (?:planning|hoping|aiming|intending|going|about|set|due|scheduled) (?:on|to) {_V}", _any),
     ("plan", rf"(?:plan|plans|intend|intends|aim|hope|want|wants) (?:on|to) {_V}", _any),

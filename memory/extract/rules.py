@@ -69,16 +69,12 @@ _DEFINITE = re.compile(
     re.IGNORECASE,
 )
 _OF_ONES_WORLD = re.compile(
-    r"(?:(?:the|our) )?(?:(?:new|head|line|project|thesis|flat|office|\w+) )??(?:landlord|landlady|supervisor|boss|manager|professor|tutor|teacher|coach|trainer"
-    r"|doctor|gp|dentist|vet|therapist|lawyer|accountant|cleaner|nanny|childminder|babysitter|neighbours?|flatmates?|plumber|contact|team lead) (?:is|are|'s)"
-    r" (?:called |named |an? )?(?-i:[A-Z])"
-    r"|(?:(?:the|our) )?(?:\w+ )??(?:wifi|network|router|server|printer|project|team|product|repo|boat|van|house|flat|garden|office|kitten|puppy|cat|dog|baby)"
-    r"(?: \w+){0,2} is (?:called|named) \w"
-    r"|(?:office|desk|address|home|e-?mail|phone|mobile|birthday|height|weight|size|diet|allerg\w+|meds|medication|job|employer|boss|manager|supervisor"
-    r"|landlord|doctor|gp|dentist|vet|school|gym|car|plate|wifi|locker|room|seat|gate|flight|train|bus): \w",
+    r"(?:(?:the|our) )?(?:\w+ )??(?:landlord|landlady|supervisor|boss|manager|tutor|teacher|coach|trainer|doctor|gp|dentist|vet|therapist|lawyer|accountant"
+    r"|cleaner|nanny|childminder|babysitter|neighbour|flatmate|plumber|team lead) is (?:an? )?(?:(?:called|named)|(?:Mr|Mrs|Ms|Dr|Prof(?:essor)?)\b\.?) (?-i:[A-Z])[\w-]+\W*$"
+    r"|(?:(?:the|our) )?(?:wifi|server|printer|project|team|repo|boat|van|kitten|puppy)(?: \w+){0,2} is (?:called|named) (?!(?:an?|the) )[\w-]+\W*$",
     re.IGNORECASE,
 )
-"""Says who or what somebody is or is called to the writer, or notes it down, without a word of himself: "landlord is a Mr Abernathy"."""
+"""Says what somebody or something in one's life is called, without a word of oneself: "the landlord is a Mr Abernathy"."""
 _DATED = re.compile(
     r"\b(?:in|on|since|until|till|from|by)\s+(?:next\s+|last\s+)?(?:January|February|March|April|May|June|July"
     r"|August|September|October|November|December|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day)\b"
